@@ -502,8 +502,12 @@ static void classify(struct failure *f, bool oom_rose)
         f->follower = false;
         return;
     }
-    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE)
+    bool line =
+        f->class == FAILURE_CLASS_NETWORK && f->found.kind == TRACEBACK_NONE; /* a warning, an error that it met */
+    if ((f->class == FAILURE_CLASS_HARDWARE || line) && f->by == FAILURE_BY_OUTSIDE) {
+        f->sign[0] = line ? 0 : f->sign[0]; /* it stands among the last lines */
         set_rule(f, CLASSIFY_NONE);
+    }
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)

@@ -89,8 +89,33 @@ static void test_helper(void)
     }
 }
 
+/* Somebody killed it: what it had printed of the network, and gone on after, is not the reason. */
+static void test_killed(void)
+{
+#define WARN "NCCL WARN NET/IB : Got completion from peer 10.0.0.2 with error 12\n"
+    static const struct {
+        int code;
+        const char *words, *class;
+        bool follower;
+        const char *about;
+    } lines[] = {
+        {-SIGKILL, WARN, "killed from outside", false, "a warning of NCCL, and SIGKILL"},
+        {-SIGTERM, WARN "step 3\n", "killed from outside", false, "and SIGTERM"},
+        {-SIGKILL, "E: Connection reset by remote peer\n", "killed from outside", false, "of UCX"},
+        {-SIGABRT, WARN, "network", true, "it ended by itself"},
+        {1, WARN, "network", true, "with a status"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct failure f = ends(lines[i].code, lines[i].words);
+        is_str(failure_class_text(f.class), lines[i].class, lines[i].about);
+        ok(f.follower == lines[i].follower && !f.sign[0] == !lines[i].follower, lines[i].about);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_killed();
     test_helper();
     test_group();
     return done();
