@@ -393,6 +393,20 @@ static struct text last_line(struct text t)
     return t.n ? line_at(t, t.p + t.n - 1) : t;
 }
 
+/* "Connection closed by peer; reconnected": it passed, by its own words. */
+static bool is_over(struct text line)
+{
+    static const char *const over[] = {"reconnected", "recovered",   "resumed", "retry ok",
+                                       "ontinuing",   "alling back", "gnored"};
+    static const char *const denied[] = {"not ", "annot", "n't ", "failed", "giving up", "gave up", "without"};
+    bool any = false;
+    for (size_t i = 0; i < COUNT_OF(over); i++)
+        any |= has(line, over[i]);
+    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
+        any = !has(line, denied[i]);
+    return any;
+}
+
 /* Where a row's words are looked for outside an exception's own.  Who speaks of sick hardware and goes on to say what
  * was wrong has quoted, or remembered, something: only fatal, the line that says it, counts. */
 static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near, const char *fatal)
@@ -402,7 +416,7 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
         return (struct text){fatal, strlen(fatal)};
     if (plain &&
         (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS)) /* many a program speaks of such, and goes on */
-        return last_line(near);
+        return is_over(last_line(near)) ? (struct text){0} : last_line(near);
     if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
         return near;
     /* A program that says so in its last line, and ends; one that goes on has tried again itself. */

@@ -113,8 +113,31 @@ static void test_killed(void)
     }
 }
 
+/* A connection that was lost in the last line, and is there again. */
+static void test_over(void)
+{
+    static const struct {
+        const char *words;
+        bool follower;
+        const char *about;
+    } lines[] = {
+        {"db: Connection closed by peer; reconnected\n", false, "connected again"},
+        {"redis: Connection reset by peer, retrying in 1 s\n", true, "perhaps in vain"},
+        {"db: Connection closed by peer\n", true, "nothing more"},
+        {"db: Connection reset by peer, could not be resumed: retry failed\n", true, "in vain"},
+        {"db: Connection reset by peer, giving up, not recovered\n", true, "given up"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct failure f = ends(3, lines[i].words);
+        is_num(f.follower, lines[i].follower, lines[i].about);
+        is_str(failure_class_text(f.class), lines[i].follower ? "network" : "unknown", "its class");
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_over();
     test_killed();
     test_helper();
     test_group();
