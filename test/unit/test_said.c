@@ -45,6 +45,14 @@ int main(void)
     ok(strstr(told(crashed), "  because: Fatal Python error: Segmentation fault (t.py:77)"),
        "it had crashed, and said so");
     ok(!strstr(told(crashed), "  advice: "), "... nothing is said of memory");
+    ok(!strstr(told(AT "    raise ValueError(\"bad: 'NVRM: Xid (PCI:0000:3b:00): 79, x'\")\n"
+                       "ValueError: bad: 'NVRM: Xid (PCI:0000:3b:00): 79, x'\n"),
+               "because: "),
+       "what a line of a frame says already is not told as a reason");
+    ok(!strstr(told("CUDA error: uncorrectable ECC error encountered\n"), "because: "), "nor what the last line says");
+    ok(strstr(told("NCCL WARN Call to ibv_reg_mr failed\n" AT "RuntimeError: NCCL error: unhandled system error\n"),
+              "  because: NCCL WARN Call to ibv_reg_mr failed"),
+       "what stands in no line that is shown is");
     const char *loader =
         AT "  File \"/usr/lib/python3.11/multiprocessing/resource_sharer.py\", line 86, in get_connection\n"
            "    c = Client(address)\nConnectionResetError: [Errno 104] Connection reset by peer\n";
