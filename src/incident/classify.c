@@ -277,6 +277,8 @@ static bool is_made_of(enum classify_rule best, enum classify_rule r, const stru
 /* Says r, of an exception that led to the next one by this link, more than best, which is of a later one? */
 static bool improves(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e)
 {
+    if (best == CLASSIFY_LOADER_GONE && r == CLASSIFY_LOADER_EXIT) /* how it ended, and the queue that it left */
+        return true;
     if (r == CLASSIFY_NONE || (best != CLASSIFY_NONE && (!rows[best].follower || rows[r].follower)))
         return false;
     /* What was being handled need not be the reason: a key that was not in a cache never is. */

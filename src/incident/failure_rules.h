@@ -25,6 +25,9 @@
     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_LOADER                                                                                          \
+    "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who calls " \
+    "exit() there; with num_workers=0 it happens in the rank"
 #define FAILURE_ADVICE_POOL                                                                                            \
     "a worker process of the pool died, and these words do not tell of what: of a signal (a crash; the out-of-memory " \
     "killer, see dmesg), or by an exit of its own"
@@ -300,6 +303,7 @@
       "a network file system went away: mount it again on this host") \
     /* Known, and open who is to blame: no class, but an advice. */ \
     X(LOADER_KILLED,  WORDS, "is killed by signal: Killed", "",             UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(LOADER_EXIT,    WORDS, "DataLoader worker", "exited unexpectedly with exit code", UNKNOWN, false, FAILURE_ADVICE_LOADER) \
     X(LOADER_GONE,    WORDS, "DataLoader worker", "exited unexpectedly",    UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_POOL) \
     X(SPAWN_KILLED,   TYPE,  "ProcessExitedException", "SIGKILL",           UNKNOWN, false, FAILURE_ADVICE_HELPER) \

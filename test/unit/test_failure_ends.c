@@ -135,8 +135,41 @@ static void test_over(void)
     }
 }
 
+/* A data loader's process that ended by itself was not killed. */
+static void test_loader(void)
+{
+#define AT   "Traceback (most recent call last):\n  File \"/w/t.py\", line 14, in <module>\n    f()\n"
+#define GONE "RuntimeError: DataLoader worker (pid(s) 18350) exited unexpectedly\n"
+#define CODE                                                                                                           \
+    "RuntimeError: DataLoader worker (pid 18350) exited unexpectedly with exit code 3. Details are lost due to "       \
+    "multiprocessing. Rerunning with num_workers=0 may give better error trace.\n"
+#define CAUSE "\nThe above exception was the direct cause of the following exception:\n\n"
+    static const struct {
+        const char *words, *advice, *about;
+    } lines[] = {
+        {AT CODE, "ended by itself", "an exit code"},
+        {AT CODE CAUSE AT GONE, "ended by itself", "an exit code, and the queue"},
+        {AT "_queue.Empty\n" CAUSE AT GONE, "was killed", "the queue alone"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct failure f = ends(1, lines[i].words);
+        ok(strstr(failure_advice(&f), lines[i].advice), lines[i].about);
+        is_str(failure_class_text(f.class), "unknown", "of no class");
+        failure_free(&f, NULL);
+    }
+    struct failure f = {0};
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = 1;
+    failure_add_stderr(&f, AT CODE, strlen(AT CODE), NULL);
+    failure_judge(&f, false, true);
+    is_str(failure_class_text(f.class), "unknown", "nor by the out-of-memory killer, whoever that has killed");
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_loader();
     test_over();
     test_killed();
     test_helper();
