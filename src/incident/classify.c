@@ -204,6 +204,29 @@ static bool is_told_again(enum classify_rule r)
     return rows[r].follower && !is_any_connection(r);
 }
 
+/* "Unable to allocate 72.8 TiB", "you tried to allocate 80000000000000 bytes": ten TiB and more, or about. */
+static bool is_huge(struct text words)
+{
+    static const char asked[] = "you tried to allocate ";
+    const char *at = text_find(words, asked), *end = words.p + words.n;
+    unsigned digits = 0;
+    if (text_find(words, " PiB for an array") || text_find(words, " EiB for an array"))
+        return true;
+    if (at) {
+        for (at += sizeof asked - 1; at < end && *at >= '0' && *at <= '9'; at++)
+            digits++;
+        return digits >= 14;
+    }
+    if (!(at = text_find(words, " TiB for an array")))
+        return false;
+    while (at > words.p && at[-1] >= '0' && at[-1] <= '9')
+        at--, digits++;
+    if (at > words.p && at[-1] == '.')
+        for (at--, digits = 0; at > words.p && at[-1] >= '0' && at[-1] <= '9';)
+            at--, digits++;
+    return digits >= 2;
+}
+
 /* One exception: its row, or TYPE, or NONE.  typed: only a Python exception's type means anything by itself. */
 static enum classify_rule match(struct text type, struct text words, struct text frames, bool typed)
 {
@@ -223,6 +246,8 @@ static enum classify_rule match(struct text type, struct text words, struct text
                 (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
             break;
         }
+        if (fits && (r == CLASSIFY_NUMPY_OOM || r == CLASSIFY_CPU_OOM) && is_huge(words))
+            return CLASSIFY_HUGE_OOM;
         if (fits)
             return r;
     }

@@ -25,6 +25,9 @@
     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_MEMORY                                                                                          \
+    "a request for memory was refused: give the job more, or use fewer data loader workers or smaller buffers, and "   \
+    "see its limits (ulimit -v)"
 #define FAILURE_ADVICE_LOADER                                                                                          \
     "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who calls " \
     "exit() there; with num_workers=0 it happens in the rank"
@@ -86,11 +89,13 @@
     X(LOADER_BUS,     WORDS, "is killed by signal: Bus error", "",          OOM_HOST, false, FAILURE_ADVICE_SHM) \
     X(LOADER_SHM,     LINE,  "insufficient shared memory (shm)", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
     X(TORCH_SHM,      WORDS, "unable to write to file </torch_", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
-    X(CPU_OOM,        WORDS, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false, "") \
-    X(PYTHON_OOM,     TYPE,  "MemoryError", "",                             OOM_HOST, false, "") \
-    X(NUMPY_OOM,      TYPE,  "_ArrayMemoryError", "",                       OOM_HOST, false, "") \
-    X(CPLUS_OOM,      WORDS, "std::bad_alloc", "",                          OOM_HOST, false, "") \
-    X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, "") \
+    X(CPU_OOM,        WORDS, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    /* classify.c: of the kinds above and below, if it asked for more than hosts have. */ \
+    X(HUGE_OOM,       TYPE,  "(ten TiB and more)", "",              CODE, false, "a size, a shape or a dtype is wrong: it asked for more memory than a host has") \
+    X(PYTHON_OOM,     TYPE,  "MemoryError", "",                             OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(NUMPY_OOM,      TYPE,  "_ArrayMemoryError", "",                       OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(CPLUS_OOM,      WORDS, "std::bad_alloc", "",                          OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
     /* Ended by a scheduler or a person. */ \
     X(SLURM_CANCEL,   LINE,  "slurmstepd: error: ***", " CANCELLED AT ",    OUTSIDE, false, "") \
     X(SUBMITIT,       LINE,  "submitit WARNING", "this job is preempted",   OUTSIDE, false, "") \

@@ -167,8 +167,33 @@ static void test_loader(void)
     failure_free(&f, NULL);
 }
 
+/* Memory that was refused: too much for the job, or for any host. */
+static void test_memory(void)
+{
+#define NUMPY(size)                                                                                                    \
+    AT "numpy._core._exceptions._ArrayMemoryError: Unable to allocate " size " for an array with shape (9,)\n"
+#define TORCH(size)                                                                                                    \
+    AT "RuntimeError: [enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you "  \
+       "tried to allocate " size " bytes. Error code 12 (Cannot allocate memory)\n"
+    static const struct {
+        const char *words, *class, *advice;
+    } lines[] = {
+        {AT "MemoryError\n", "out of memory", "ulimit -v"},     {NUMPY("72.8 TiB"), "code error", "a shape"},
+        {NUMPY("7.28 TiB"), "out of memory", "ulimit -v"},      {NUMPY("999. GiB"), "out of memory", "ulimit -v"},
+        {NUMPY("1.39 EiB"), "code error", "a shape"},           {TORCH("80000000000000"), "code error", "a shape"},
+        {TORCH("8000000000000"), "out of memory", "ulimit -v"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct failure f = ends(1, lines[i].words);
+        is_str(failure_class_text(f.class), lines[i].class, "of which class a refused request is");
+        ok(strstr(failure_advice(&f), lines[i].advice), lines[i].advice);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_memory();
     test_loader();
     test_over();
     test_killed();
