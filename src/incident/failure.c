@@ -456,7 +456,8 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
     if (killed && oom_rose && !others)
         return FAILURE_BY_OOM;
-    return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
+    bool crash = is_crash(f->code) || failure_interrupts_itself(f);
+    return f->end == FAILURE_SIGNAL && !crash ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
 
 static void set_rule(struct failure *f, enum classify_rule rule)
@@ -508,6 +509,8 @@ static void classify(struct failure *f, bool oom_rose)
         f->sign[0] = line ? 0 : f->sign[0]; /* it stands among the last lines */
         set_rule(f, CLASSIFY_NONE);
     }
+    if (f->rule == CLASSIFY_INTERRUPT && f->by == FAILURE_BY_ITSELF && f->end == FAILURE_SIGNAL)
+        set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)

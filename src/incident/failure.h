@@ -148,6 +148,9 @@ bool failure_was_left(const struct failure *f);
  * is likely what the others waited for.  It counts as left, and as follower. */
 bool failure_by_thread(const struct failure *f);
 
+/* SIGINT after a KeyboardInterrupt that the program raised in its own words, and in no handler of a signal. */
+bool failure_interrupts_itself(const struct failure *f);
+
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);
 

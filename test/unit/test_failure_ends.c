@@ -191,8 +191,34 @@ static void test_memory(void)
     }
 }
 
+/* Who pressed Ctrl-C? */
+static void test_interrupt(void)
+{
+#define IN(function, source)                                                                                           \
+    AT "  File \"/w/t.py\", line 2, in " function "\n    " source "\n    ^^^^^^\nKeyboardInterrupt\n"
+    static const struct {
+        const char *words;
+        bool itself;
+        const char *about;
+    } lines[] = {
+        {IN("train", "if n > 3: raise KeyboardInterrupt(\"enough\")"), true, "the program itself"},
+        {IN("train", "time.sleep(20)"), false, "somebody, while it slept"},
+        {IN("on_signal", "raise KeyboardInterrupt"), false, "somebody, and a handler raised it"},
+        {AT "KeyboardInterrupt\n\nDuring handling of the above exception, another exception occurred:\n\n" IN(
+             "train", "raise KeyboardInterrupt"),
+         false, "somebody, and it was raised again"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct failure f = ends(-SIGINT, lines[i].words);
+        is_num(f.by, lines[i].itself ? FAILURE_BY_ITSELF : FAILURE_BY_OUTSIDE, lines[i].about);
+        is_str(failure_class_text(f.class), lines[i].itself ? "unknown" : "killed from outside", "its class");
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_interrupt();
     test_memory();
     test_loader();
     test_over();
