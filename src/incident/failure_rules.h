@@ -28,6 +28,9 @@
 #define FAILURE_ADVICE_MEMORY                                                                                          \
     "a request for memory was refused: give the job more, or use fewer data loader workers or smaller buffers, and "   \
     "see its limits (ulimit -v)"
+#define FAILURE_ADVICE_PROCESSES                                                                                       \
+    "no process or thread more was allowed: see ulimit -u, and pids.max of the cgroup; each rank may start several "   \
+    "for each processor (OMP_NUM_THREADS, loader workers)"
 #define FAILURE_ADVICE_LOADER                                                                                          \
     "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who calls " \
     "exit() there; with num_workers=0 it happens in the rank"
@@ -185,6 +188,10 @@
     X(RESOLVE_ADDRESS, WORDS, "No address associated with hostname", "",    NETWORK, false, FAILURE_ADVICE_RESOLVE) \
     X(RESOLVE_FAILED, WORDS, "Failed to resolve '", "",                     NETWORK, false, FAILURE_ADVICE_RESOLVE) \
     X(RESOLVE_CURL,   LINE,  "Could not resolve host", "",                  NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    /* Not a file: the kernel refuses one process or thread more. */ \
+    X(FORK_LIMIT,     FRAME, "BlockingIOError", "os.fork(",                 UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
+    X(FORK_LIMIT_EXEC, FRAME, "BlockingIOError", "fork_exec(",              UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
+    X(THREAD_LIMIT,   WORDS, "can't start new thread", "",                  UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
     /* A file that another process still writes or holds. */ \
     X(FILE_LOCK,      TYPE,  "Timeout", "could not be acquired",            UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
     X(FILE_BLOCKED,   TYPE,  "BlockingIOError", "",                         UNKNOWN, false, FAILURE_ADVICE_BUILDING) \

@@ -216,8 +216,24 @@ static void test_interrupt(void)
     }
 }
 
+/* A limit of processes, which is no file that another one holds. */
+static void test_processes(void)
+{
+    static const char *const words[] = {
+        AT "    os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable\n",
+        AT "    self.pid = _fork_exec(\nBlockingIOError: [Errno 11] Resource temporarily unavailable\n",
+        AT "RuntimeError: can't start new thread\n",
+        AT "BlockingIOError: [Errno 11] Resource temporarily unavailable\n"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        struct failure f = ends(1, words[i]);
+        ok(strstr(failure_advice(&f), i < 3 ? "ulimit -u" : "held this file"), "a fork, a thread, a file");
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
+    test_processes();
     test_interrupt();
     test_memory();
     test_loader();
