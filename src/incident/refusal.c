@@ -43,3 +43,13 @@ bool refusal_is_of_other(struct text tail, const char *program)
         return !(name.n == 8 && memcmp(name.p, "__main__", 8) == 0); /* of a package, or a folder */
     return all > name.n && !strchr("/.", program[all - name.n - 1]);
 }
+
+const char *refusal_program(const char *script, char *const *args, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        size_t len = strlen(args[i]);
+        if (len > 3 && strcmp(args[i] + len - 3, ".py") == 0)
+            return NULL;
+    }
+    return script;
+}

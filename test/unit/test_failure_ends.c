@@ -1,6 +1,7 @@
 /* Of which class an end is where several things were said, or something else than what ended it. */
 #include "incident/decide.h"
 #include "incident/failure.h"
+#include "incident/refusal.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 
@@ -135,6 +136,15 @@ static void test_over(void)
     }
 }
 
+static void test_program(void)
+{
+    char run[] = "run", script[] = "train.py", lr[] = "--lr";
+    char *other[] = {run, script, lr}, *own[] = {lr};
+    is_str(refusal_program("coverage", other, 3), NULL, "a module that runs a script");
+    is_str(refusal_program("train.py", own, 1), "train.py", "a script");
+    is_str(refusal_program("train.py", NULL, 0), "train.py", "... without words");
+}
+
 /* A data loader's process that ended by itself was not killed. */
 static void test_loader(void)
 {
@@ -240,6 +250,7 @@ int main(void)
     test_over();
     test_killed();
     test_helper();
+    test_program();
     test_group();
     return done();
 }
