@@ -503,8 +503,8 @@ static void classify(struct failure *f, bool oom_rose)
         f->follower = false;
         return;
     }
-    bool line =
-        f->class == FAILURE_CLASS_NETWORK && f->found.kind == TRACEBACK_NONE; /* a warning, an error that it met */
+    bool met = f->class == FAILURE_CLASS_NETWORK || f->class == FAILURE_CLASS_CODE || f->class == FAILURE_CLASS_OOM_GPU;
+    bool line = met && f->found.kind == TRACEBACK_NONE; /* a warning, an error that it went on after */
     if ((f->class == FAILURE_CLASS_HARDWARE || line) && f->by == FAILURE_BY_OUTSIDE) {
         f->sign[0] = line ? 0 : f->sign[0]; /* it stands among the last lines */
         set_rule(f, CLASSIFY_NONE);

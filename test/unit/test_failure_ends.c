@@ -103,6 +103,9 @@ static void test_killed(void)
         {-SIGKILL, WARN, "killed from outside", false, "a warning of NCCL, and SIGKILL"},
         {-SIGTERM, WARN "step 3\n", "killed from outside", false, "and SIGTERM"},
         {-SIGKILL, "E: Connection reset by remote peer\n", "killed from outside", false, "of UCX"},
+        {-SIGKILL, "NCCL WARN Cuda failure 'out of memory'\n", "killed from outside", false, "of a GPU's memory"},
+        {-SIGKILL, "NCCL WARN Duplicate GPU detected : rank 0 and rank 1\n", "killed from outside", false,
+         "of the program"},
         {-SIGABRT, WARN, "network", true, "it ended by itself"},
         {1, WARN, "network", true, "with a status"},
     };
