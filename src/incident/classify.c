@@ -420,11 +420,12 @@ static struct text last_line(struct text t)
     return t.n ? line_at(t, t.p + t.n - 1) : t;
 }
 
-/* "Connection closed by peer; reconnected": it passed, by its own words. */
+/* "Connection closed by peer; reconnected", "503 Service Unavailable, using the cached copy": it passed, by its own
+ * words. */
 static bool is_over(struct text line)
 {
-    static const char *const over[] = {"reconnected", "recovered",   "resumed", "retry ok",
-                                       "ontinuing",   "alling back", "gnored"};
+    static const char *const over[] = {"reconnected", "recovered", "resumed",         "retry ok",    "ontinuing",
+                                       "alling back", "gnored",    "using the cache", "using cached"};
     static const char *const denied[] = {"not ", "annot", "n't ", "failed", "giving up", "gave up", "without"};
     bool any = false;
     for (size_t i = 0; i < COUNT_OF(over); i++)
@@ -447,7 +448,8 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
     if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
         return near;
     /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
-    return rows[r].scope == WORDS && plain && classify_is_passing(r) ? last_line(near) : (struct text){0};
+    bool passing = rows[r].scope == WORDS && plain && classify_is_passing(r);
+    return passing && !is_over(last_line(near)) ? last_line(near) : (struct text){0};
 }
 
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)

@@ -127,6 +127,7 @@ static void test_over(void)
     } lines[] = {
         {"db: Connection closed by peer; reconnected\n", false, "connected again"},
         {"redis: Connection reset by peer, retrying in 1 s\n", true, "perhaps in vain"},
+        {"hub: HTTP Error 503: Service Unavailable, using the cached copy\n", false, "done without"},
         {"db: Connection closed by peer\n", true, "nothing more"},
         {"db: Connection reset by peer, could not be resumed: retry failed\n", true, "in vain"},
         {"db: Connection reset by peer, giving up, not recovered\n", true, "given up"},
