@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "incident/traceback.h"
+#include "incident/traceback_line.h"
 #include "util/auto.h"
 
 enum {
     LINES_MAX = TRACEBACK_LAST_LINES,
-    RECORDS_BEHIND = 3 /* of lower level: who logs more after an error has gone on */
+    HEAD = 64, /* bytes in which a logger says its level */
 };
 
 struct line {
@@ -218,16 +219,30 @@ static bool is_record_of(struct text t, const char *const *levels, size_t n)
     return false;
 }
 
+/* "2026-11-27 03:47:14,599 INFO …", "ERROR:root:…": a record that names one of these levels before it says anything. */
+static bool is_level(struct text t, const char *const *levels, size_t n)
+{
+    const struct text head = {t.p, t.n < HEAD ? t.n : HEAD};
+    for (size_t i = 0; line_is_record(t) && i < n; i++) {
+        const char *at = text_find(head, levels[i]), *end = at ? at + strlen(levels[i]) : NULL;
+        if (at && (at == head.p || strchr(" [|-", at[-1])) && end < t.p + t.n && strchr(" :]|-", *end))
+            return true;
+    }
+    return false;
+}
+
 static bool is_low(struct text t)
 {
-    static const char *const low[] = {"trace", "debug", "info", "notice"};
-    return is_record_of(t, low, COUNT_OF(low));
+    static const char *const low[] = {"trace", "debug", "info", "notice"}, *const words[] = {"DEBUG", "INFO"};
+    return is_record_of(t, low, COUNT_OF(low)) || is_level(t, words, COUNT_OF(words));
 }
 
 static bool is_high(struct text t)
 {
-    static const char *const high[] = {"error", "critical", "fatal", "alert", "emergency"};
-    return is_record_of(t, high, COUNT_OF(high));
+    static const char *const high[] = {"error", "critical", "fatal", "alert", "emergency"}, *const words[] = {
+                                                                                                "ERROR", "CRITICAL",
+                                                                                                "FATAL"};
+    return is_record_of(t, high, COUNT_OF(high)) || is_level(t, words, COUNT_OF(words));
 }
 
 static struct line look(struct text t)
@@ -276,9 +291,8 @@ static int choose(const struct line *v, int n)
             at++;
         return at;
     }
-    for (int i = at; i > 0 && at - i < RECORDS_BEHIND && is_low(v[i].text); i--)
-        if (is_high(v[i - 1].text))
-            return i - 1;
+    if (at > 0 && is_low(v[at].text) && is_high(v[at - 1].text)) /* one: who logs more after an error has gone on */
+        return at - 1;
     for (int i = at; hinted && i >= 0; i--)
         if (is_named(&v[i]))
             return i;

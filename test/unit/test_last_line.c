@@ -161,6 +161,7 @@ static void test_warnings(void)
 }
 
 /* What stands behind the error, and says nothing of it. */
+#define STAMP              "2026-11-27 03:47:14,599 "
 #define JSON(level, words) "{\"ts\": 1, \"level\": \"" level "\", \"msg\": \"" words "\"}\n"
 static const struct {
     const char *name, *text, *line;
@@ -184,6 +185,14 @@ static const struct {
     {"records behind which it went on",
      JSON("error", "retry") JSON("info", "a") JSON("info", "b") JSON("info", "c") JSON("info", "d"),
      "{\"ts\": 1, \"level\": \"info\", \"msg\": \"d\"}"},
+    {"a record of logging", STAMP "ERROR train: shard 7 is empty\n" STAMP "INFO train: bye\n",
+     "2026-11-27 03:47:14,599 ERROR train: shard 7 is empty"},
+    {"of its plain form", "CRITICAL:root:shard 7 is empty\nINFO:root:bye\n", "CRITICAL:root:shard 7 is empty"},
+    {"of loguru", STAMP "| ERROR    | m:f:3 - shard 7 is empty\n" STAMP "| INFO     | m:f:9 - bye\n",
+     "2026-11-27 03:47:14,599 | ERROR    | m:f:3 - shard 7 is empty"},
+    {"it went on for two lines", STAMP "ERROR retry\n" STAMP "INFO b\n" STAMP "INFO c\n",
+     "2026-11-27 03:47:14,599 INFO c"},
+    {"only the word", STAMP "WARN no ERROR\n" STAMP "INFO bye\n", "2026-11-27 03:47:14,599 INFO bye"},
     {"no level above another's word", "loss 0.1\n" JSON("info", "error"),
      "{\"ts\": 1, \"level\": \"info\", \"msg\": \"error\"}"},
 };
