@@ -442,14 +442,13 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
     bool plain = t->kind == TRACEBACK_NONE;
     if (plain && rows[r].scope == LINE && rows[r].class == FAILURE_CLASS_HARDWARE)
         return (struct text){fatal, strlen(fatal)};
-    if (plain &&
-        (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS)) /* many a program speaks of such, and goes on */
-        return is_over(last_line(near)) ? (struct text){0} : last_line(near);
-    if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
-        return near;
-    /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
-    bool passing = rows[r].scope == WORDS && plain && classify_is_passing(r);
-    return passing && !is_over(last_line(near)) ? last_line(near) : (struct text){0};
+    /* A program that says so in its last line, and ends: many a one speaks of such, goes on, and has tried again. */
+    bool last = plain && rows[r].scope == WORDS &&
+                (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS || classify_is_passing(r));
+    const struct text line = last_line(near), none = {0};
+    if (last)
+        return is_over(line) ? none : line;
+    return rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain) ? near : none;
 }
 
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)

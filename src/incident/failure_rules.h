@@ -32,8 +32,8 @@
     "no process or thread more was allowed: see ulimit -u, and pids.max of the cgroup; each rank may start several "   \
     "for each processor (OMP_NUM_THREADS, loader workers)"
 #define FAILURE_ADVICE_LOADER                                                                                          \
-    "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who calls " \
-    "exit() there; with num_workers=0 it happens in the rank"
+    "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who "     \
+    "calls exit() there; with num_workers=0 it happens in the rank"
 #define FAILURE_ADVICE_POOL                                                                                            \
     "a worker process of the pool died, and these words do not tell of what: of a signal (a crash; the out-of-memory " \
     "killer, see dmesg), or by an exit of its own"
