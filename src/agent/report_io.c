@@ -9,6 +9,7 @@
 #include "agent/report_private.h"
 #include "incident/farewell.h"
 #include "incident/hung.h"
+#include "incident/refusal.h"
 #include "incident/summary.h"
 #include "proc/signame.h"
 
@@ -70,6 +71,8 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->local_rank = slot;
     f->pid = (int)w->pid;
     f->role = n->conf->role;
+    f->program =
+        n->conf->entry == CONF_PROGRAM ? NULL : refusal_program(n->conf->script, n->conf->args, n->conf->args_count);
     f->host = n->host;
     f->restart = n->core.restarts;
     f->round = n->membership ? membership_world(n->membership)->number : n->core.attempts;

@@ -204,6 +204,29 @@ static bool is_told_again(enum classify_rule r)
     return rows[r].follower && !is_any_connection(r);
 }
 
+/* "Unable to allocate 72.8 TiB", "you tried to allocate 80000000000000 bytes": ten TiB and more, or about. */
+static bool is_huge(struct text words)
+{
+    static const char asked[] = "you tried to allocate ";
+    const char *at = text_find(words, asked), *end = words.p + words.n;
+    unsigned digits = 0;
+    if (text_find(words, " PiB for an array") || text_find(words, " EiB for an array"))
+        return true;
+    if (at) {
+        for (at += sizeof asked - 1; at < end && *at >= '0' && *at <= '9'; at++)
+            digits++;
+        return digits >= 14;
+    }
+    if (!(at = text_find(words, " TiB for an array")))
+        return false;
+    while (at > words.p && at[-1] >= '0' && at[-1] <= '9')
+        at--, digits++;
+    if (at > words.p && at[-1] == '.')
+        for (at--, digits = 0; at > words.p && at[-1] >= '0' && at[-1] <= '9';)
+            at--, digits++;
+    return digits >= 2;
+}
+
 /* One exception: its row, or TYPE, or NONE.  typed: only a Python exception's type means anything by itself. */
 static enum classify_rule match(struct text type, struct text words, struct text frames, bool typed)
 {
@@ -223,6 +246,8 @@ static enum classify_rule match(struct text type, struct text words, struct text
                 (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
             break;
         }
+        if (fits && (r == CLASSIFY_NUMPY_OOM || r == CLASSIFY_CPU_OOM) && is_huge(words))
+            return CLASSIFY_HUGE_OOM;
         if (fits)
             return r;
     }
@@ -238,11 +263,13 @@ static struct text bare(struct text line)
     return (struct text){line.p + i, line.n - i};
 }
 
-/* An exception group: its first exception that is none itself, else any that a row fits. */
+/* An exception group: its first exception that is none itself, else any that a row fits.  A lost connection is rather
+ * the consequence of another one: it counts only if all are such. */
 static enum classify_rule match_group(struct text words)
 {
     struct text line, type, message;
     bool first = true;
+    enum classify_rule lost = CLASSIFY_NONE;
     while (text_line(&words, &line)) {
         struct text inside = bare(line);
         /* Frames and source lines are indented by two more than what is between the bars. */
@@ -252,11 +279,15 @@ static enum classify_rule match_group(struct text words)
         if (!line_is_exception(inside, true, &type, &message) || text_find(type, "ExceptionGroup"))
             continue;
         enum classify_rule r = match(type, inside, (struct text){0}, true);
+        if (rows[r].follower) {
+            lost = lost == CLASSIFY_NONE ? r : lost;
+            continue;
+        }
         if (is_text_row(r) || (first && r == CLASSIFY_TYPE))
             return r;
         first = false;
     }
-    return CLASSIFY_NONE;
+    return first ? lost : CLASSIFY_NONE;
 }
 
 /* An exception that was made of one that passes by itself: "DatasetGenerationError" of an HTTP 429.  What was raised
@@ -271,6 +302,8 @@ static bool is_made_of(enum classify_rule best, enum classify_rule r, const stru
 /* Says r, of an exception that led to the next one by this link, more than best, which is of a later one? */
 static bool improves(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e)
 {
+    if (best == CLASSIFY_LOADER_GONE && r == CLASSIFY_LOADER_EXIT) /* how it ended, and the queue that it left */
+        return true;
     if (r == CLASSIFY_NONE || (best != CLASSIFY_NONE && (!rows[best].follower || rows[r].follower)))
         return false;
     /* What was being handled need not be the reason: a key that was not in a cache never is. */
@@ -387,6 +420,21 @@ static struct text last_line(struct text t)
     return t.n ? line_at(t, t.p + t.n - 1) : t;
 }
 
+/* "Connection closed by peer; reconnected", "503 Service Unavailable, using the cached copy": it passed, by its own
+ * words. */
+static bool is_over(struct text line)
+{
+    static const char *const over[] = {"reconnected", "recovered", "resumed",         "retry ok",    "ontinuing",
+                                       "alling back", "gnored",    "using the cache", "using cached"};
+    static const char *const denied[] = {"not ", "annot", "n't ", "failed", "giving up", "gave up", "without"};
+    bool any = false;
+    for (size_t i = 0; i < COUNT_OF(over); i++)
+        any |= has(line, over[i]);
+    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
+        any = !has(line, denied[i]);
+    return any;
+}
+
 /* Where a row's words are looked for outside an exception's own.  Who speaks of sick hardware and goes on to say what
  * was wrong has quoted, or remembered, something: only fatal, the line that says it, counts. */
 static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near, const char *fatal)
@@ -394,13 +442,13 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
     bool plain = t->kind == TRACEBACK_NONE;
     if (plain && rows[r].scope == LINE && rows[r].class == FAILURE_CLASS_HARDWARE)
         return (struct text){fatal, strlen(fatal)};
-    if (plain &&
-        (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS)) /* many a program speaks of such, and goes on */
-        return last_line(near);
-    if (rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain))
-        return near;
-    /* A program that says so in its last line, and ends; one that goes on has tried again itself. */
-    return rows[r].scope == WORDS && plain && classify_is_passing(r) ? last_line(near) : (struct text){0};
+    /* A program that says so in its last line, and ends: many a one speaks of such, goes on, and has tried again. */
+    bool last = plain && rows[r].scope == WORDS &&
+                (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS || classify_is_passing(r));
+    const struct text line = last_line(near), none = {0};
+    if (last)
+        return is_over(line) ? none : line;
+    return rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain) ? near : none;
 }
 
 void classify_words(struct classify *c, const struct traceback *t, const struct traceback_chain *chain, struct text all)
@@ -450,7 +498,8 @@ enum classify_rule classify_exit(int code, const char *last_lines)
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT; r++) {
         bool same = rows[r].code == code || rows[r].code == FAILURE_ANY_CODE;
         bool boxed = r >= CLASSIFY_CYCLOPTS_VALUE && r <= CLASSIFY_CYCLOPTS_NEEDS;
-        if (same && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
+        bool begun = r != CLASSIFY_UNREADABLE || text_starts(last_line(t), rows[r].a);
+        if (same && begun && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
             return r;
     }
     return CLASSIFY_NONE;

@@ -60,8 +60,10 @@ static const char *clause_of(const struct failure *f)
         return NULL;
     if (f->code == 2 && text_find(said, ": can't open file '"))
         return "Python cannot open the script";
-    if (classify_is_usage(f->rule) || (f->code == 2 && text_find(said, ": error: ")))
+    if (classify_is_usage(f->rule) || (f->code == 2 && !f->helper && text_find(said, ": error: ")))
         return "the script refused its arguments";
+    if (f->rule == CLASSIFY_UNREADABLE)
+        return "SyntaxError";
     if (classify_is_command(f->rule))
         return "a command of the program is not there, or cannot be run";
     if (f->code == 1 && (text_find(said, ": No module named ") || text_find(said, ": Error while finding module spec")))
@@ -104,14 +106,17 @@ static void describe(struct decide_digest *one, const struct failure *f)
         one->kind = DECIDE_OTHER;
         return;
     }
-    one->kind = kind_of_type(f->found.type);
+    const char *type = f->child[0] ? f->child : f->found.type;
+    one->kind = kind_of_type(type);
+    if (f->child[0] && one->kind == DECIDE_CALL) /* the child's words are not kept */
+        one->kind = DECIDE_CODE;
     if (is_refusal(f) || (one->kind == DECIDE_CALL && is_written(f->found.message)))
         one->kind = DECIDE_TEXT;
     /* An interpreter with large libraries takes its time; the parser of a command line is not asked twice. */
     bool on = f->went_on || (f->lingered && !is_refusal(f));
     if (f->logged || on) /* who catches an exception may go on after it, and end of something else */
         one->kind = DECIDE_CODE;
-    snprintf(one->what, sizeof one->what, "%s", last_name(f->found.type));
+    snprintf(one->what, sizeof one->what, "%s", last_name(type));
     if (f->found.file[0])
         snprintf(one->place, sizeof one->place, "%s:%u", f->found.file, f->found.line);
 }

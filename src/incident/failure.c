@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "incident/child.h"
+#include "incident/refusal.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -265,6 +266,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
         return;
     take_words(f, &child, &chain, (struct text){all.p, found->start});
     put_found(f->sign, sizeof f->sign, &child);
+    text_copy(f->child, sizeof f->child, child.type, strlen(child.type));
 }
 
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
@@ -454,7 +456,8 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
     if (killed && oom_rose && !others)
         return FAILURE_BY_OOM;
-    return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
+    bool crash = is_crash(f->code) || failure_interrupts_itself(f);
+    return f->end == FAILURE_SIGNAL && !crash ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
 
 static void set_rule(struct failure *f, enum classify_rule rule)
@@ -474,8 +477,10 @@ static void judge_usage(struct failure *f)
     enum survived_usage u =
         f->rule == CLASSIFY_ABSL_USAGE ? survived_help(tail, words) : survived_usage(tail, words, &line);
     bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
+    bool without =
+        u == SURVIVED_USAGE_OPEN && refusal_does_without((struct text){f->found.message, strlen(f->found.message)});
     f->went_on |= u != SURVIVED_USAGE_END;
-    if (u == SURVIVED_USAGE_ERROR || lingered)
+    if (u == SURVIVED_USAGE_ERROR || lingered || without || f->helper)
         set_rule(f, CLASSIFY_NONE);
     if (u == SURVIVED_USAGE_ERROR && !f->survived[0])
         text_copy(f->survived, sizeof f->survived, line.p, line.n);
@@ -498,12 +503,19 @@ static void classify(struct failure *f, bool oom_rose)
         f->follower = false;
         return;
     }
-    if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE)
+    bool met = f->class == FAILURE_CLASS_NETWORK || f->class == FAILURE_CLASS_CODE || f->class == FAILURE_CLASS_OOM_GPU;
+    bool line = met && f->found.kind == TRACEBACK_NONE; /* a warning, an error that it went on after */
+    if ((f->class == FAILURE_CLASS_HARDWARE || line) && f->by == FAILURE_BY_OUTSIDE) {
+        f->sign[0] = line ? 0 : f->sign[0]; /* it stands among the last lines */
+        set_rule(f, CLASSIFY_NONE);
+    }
+    if (f->rule == CLASSIFY_INTERRUPT && f->by == FAILURE_BY_ITSELF && f->end == FAILURE_SIGNAL)
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
         set_rule(f, classify_exit(f->code, f->tail));
+    f->helper = f->tail && refusal_is_of_other((struct text){f->tail, strlen(f->tail)}, f->program);
     if (f->tail && classify_is_usage(f->rule))
         judge_usage(f);
     if (f->end == FAILURE_NOT_STARTED && f->code == EL_EXIT_NOINPUT)

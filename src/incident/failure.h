@@ -50,10 +50,11 @@ struct failure {
     unsigned rank, local_rank, node_rank;
     int pid;
     const char *role, *host;
-    char *error_file; /* path given to the worker; NULL = none; failure_set_line() */
-    char *log_file;   /* where its stderr is kept; NULL = nowhere; failure_set_line() */
-    char *log_dir;    /* of several nodes: where its own has its logs; the same */
-    unsigned restart; /* TORCHELASTIC_RESTART_COUNT of that attempt */
+    const char *program; /* its script or module of Python, borrowed the same; NULL = something else, or not known */
+    char *error_file;    /* path given to the worker; NULL = none; failure_set_line() */
+    char *log_file;      /* where its stderr is kept; NULL = nowhere; failure_set_line() */
+    char *log_dir;       /* of several nodes: where its own has its logs; the same */
+    unsigned restart;    /* TORCHELASTIC_RESTART_COUNT of that attempt */
     uint64_t round;
 
     /* how it ended */
@@ -96,6 +97,7 @@ struct failure {
     bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
     bool went_on;                     /* perhaps: other lines came between that and its end */
     bool lingered;                    /* ... or a while without any */
+    bool helper;                      /* what refused its command line was another program, by its name */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
@@ -103,8 +105,9 @@ struct failure {
     bool logged;                      /* the exception was caught, and printed by a logger */
     char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
                                        */
-    char thread[CLASSIFY_SIGN_MAX];   /* the same of a thread of it, whose end ends no program; "" = none */
-    char sign[CLASSIFY_SIGN_MAX];     /* a line of its output outside the traceback that says why; "" = none */
+    char child[64];                 /* the type of the exception that ended a child process, which decides; "" = none */
+    char thread[CLASSIFY_SIGN_MAX]; /* the same of a thread of it, whose end ends no program; "" = none */
+    char sign[CLASSIFY_SIGN_MAX];   /* a line of its output outside the traceback that says why; "" = none */
 };
 
 void failure_init(struct failure *f);
@@ -144,6 +147,9 @@ bool failure_was_left(const struct failure *f);
 /* Judged: a thread of it had ended by an exception, and it stood until elrun ended it: if nobody failed by itself, that
  * is likely what the others waited for.  It counts as left, and as follower. */
 bool failure_by_thread(const struct failure *f);
+
+/* SIGINT after a KeyboardInterrupt that the program raised in its own words, and in no handler of a signal. */
+bool failure_interrupts_itself(const struct failure *f);
 
 /* Judged: not just ended by elrun because of somebody else.  A worker that hung counts, though elrun ended it. */
 bool failure_is_own(const struct failure *f);

@@ -6,6 +6,7 @@
 #include "incident/failure.h"
 #include "incident/text.h"
 #include "incident/xid.h"
+#include "util/auto.h"
 
 /* What the kernel sends to a program that reached a limit, or whose own timer ran out. */
 const char *failure_limit_text(int number)
@@ -61,6 +62,25 @@ static bool sends_itself(const struct failure *f)
 {
     const struct text stack = {f->stack, f->stack ? strlen(f->stack) : 0};
     return stack.n && (text_find(stack, "os.kill(os.getpid(),") || text_find(stack, "signal.raise_signal("));
+}
+
+bool failure_interrupts_itself(const struct failure *f)
+{
+    static const char *const handlers[] = {"sig", "handle", "nterrupt", "stop", "exit", "kill", "term", "down"};
+    struct text rest = {f->stack, f->stack ? strlen(f->stack) : 0}, line, function = {0};
+    bool raises = false;
+    if (f->end != FAILURE_SIGNAL || f->code != SIGINT || f->found.kind != TRACEBACK_PYTHON || f->found.chained ||
+        strcmp(f->found.type, "KeyboardInterrupt") != 0)
+        return false;
+    while (text_line(&rest, &line)) {
+        const char *frame = text_find(line, "  File \""), *in = frame ? text_find(line, ", in ") : NULL;
+        if (frame)
+            function = (struct text){in ? in : line.p, in ? (size_t)(line.p + line.n - in) : 0};
+        raises = frame ? false : raises || text_find(line, "raise KeyboardInterrupt");
+    }
+    for (size_t i = 0; i < COUNT_OF(handlers); i++)
+        raises = raises && !text_find(function, handlers[i]);
+    return raises && function.n;
 }
 
 /* It waited for a key of the program's own: PyTorch waits for its keys in functions of its own. */

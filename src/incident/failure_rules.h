@@ -25,6 +25,15 @@
     "check this host's InfiniBand or RoCE ports (ibstat, link counters) and those of the peer in the line"
 #define FAILURE_ADVICE_HELPER                                                                                          \
     "a helper process was killed: if its memory grew, the out-of-memory killer is likely (see dmesg)"
+#define FAILURE_ADVICE_MEMORY                                                                                          \
+    "a request for memory was refused: give the job more, or use fewer data loader workers or smaller buffers, and "   \
+    "see its limits (ulimit -v)"
+#define FAILURE_ADVICE_PROCESSES                                                                                       \
+    "no process or thread more was allowed: see ulimit -u, and pids.max of the cgroup; each rank may start several "   \
+    "for each processor (OMP_NUM_THREADS, loader workers)"
+#define FAILURE_ADVICE_LOADER                                                                                          \
+    "a data loader's process ended by itself with this exit code, nobody killed it: see what it printed, and who "     \
+    "calls exit() there; with num_workers=0 it happens in the rank"
 #define FAILURE_ADVICE_POOL                                                                                            \
     "a worker process of the pool died, and these words do not tell of what: of a signal (a crash; the out-of-memory " \
     "killer, see dmesg), or by an exit of its own"
@@ -83,11 +92,13 @@
     X(LOADER_BUS,     WORDS, "is killed by signal: Bus error", "",          OOM_HOST, false, FAILURE_ADVICE_SHM) \
     X(LOADER_SHM,     LINE,  "insufficient shared memory (shm)", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
     X(TORCH_SHM,      WORDS, "unable to write to file </torch_", "",        OOM_HOST, false, FAILURE_ADVICE_SHM) \
-    X(CPU_OOM,        WORDS, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false, "") \
-    X(PYTHON_OOM,     TYPE,  "MemoryError", "",                             OOM_HOST, false, "") \
-    X(NUMPY_OOM,      TYPE,  "_ArrayMemoryError", "",                       OOM_HOST, false, "") \
-    X(CPLUS_OOM,      WORDS, "std::bad_alloc", "",                          OOM_HOST, false, "") \
-    X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, "") \
+    X(CPU_OOM,        WORDS, "DefaultCPUAllocator: can't allocate memory", "", OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    /* classify.c: of the kinds above and below, if it asked for more than hosts have. */ \
+    X(HUGE_OOM,       TYPE,  "(ten TiB and more)", "",              CODE, false, "a size, a shape or a dtype is wrong: it asked for more memory than a host has") \
+    X(PYTHON_OOM,     TYPE,  "MemoryError", "",                             OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(NUMPY_OOM,      TYPE,  "_ArrayMemoryError", "",                       OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(CPLUS_OOM,      WORDS, "std::bad_alloc", "",                          OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
+    X(ERRNO_OOM,      WORDS, "Cannot allocate memory", "",                  OOM_HOST, false, FAILURE_ADVICE_MEMORY) \
     /* Ended by a scheduler or a person. */ \
     X(SLURM_CANCEL,   LINE,  "slurmstepd: error: ***", " CANCELLED AT ",    OUTSIDE, false, "") \
     X(SUBMITIT,       LINE,  "submitit WARNING", "this job is preempted",   OUTSIDE, false, "") \
@@ -177,6 +188,10 @@
     X(RESOLVE_ADDRESS, WORDS, "No address associated with hostname", "",    NETWORK, false, FAILURE_ADVICE_RESOLVE) \
     X(RESOLVE_FAILED, WORDS, "Failed to resolve '", "",                     NETWORK, false, FAILURE_ADVICE_RESOLVE) \
     X(RESOLVE_CURL,   LINE,  "Could not resolve host", "",                  NETWORK, false, FAILURE_ADVICE_RESOLVE) \
+    /* Not a file: the kernel refuses one process or thread more. */ \
+    X(FORK_LIMIT,     FRAME, "BlockingIOError", "os.fork(",                 UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
+    X(FORK_LIMIT_EXEC, FRAME, "BlockingIOError", "fork_exec(",              UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
+    X(THREAD_LIMIT,   WORDS, "can't start new thread", "",                  UNKNOWN, false, FAILURE_ADVICE_PROCESSES) \
     /* A file that another process still writes or holds. */ \
     X(FILE_LOCK,      TYPE,  "Timeout", "could not be acquired",            UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
     X(FILE_BLOCKED,   TYPE,  "BlockingIOError", "",                         UNKNOWN, false, FAILURE_ADVICE_BUILDING) \
@@ -300,6 +315,7 @@
       "a network file system went away: mount it again on this host") \
     /* Known, and open who is to blame: no class, but an advice. */ \
     X(LOADER_KILLED,  WORDS, "is killed by signal: Killed", "",             UNKNOWN, false, FAILURE_ADVICE_HELPER) \
+    X(LOADER_EXIT,    WORDS, "DataLoader worker", "exited unexpectedly with exit code", UNKNOWN, false, FAILURE_ADVICE_LOADER) \
     X(LOADER_GONE,    WORDS, "DataLoader worker", "exited unexpectedly",    UNKNOWN, false, FAILURE_ADVICE_HELPER) \
     X(POOL_BROKEN,    TYPE,  "BrokenProcessPool", "",                       UNKNOWN, false, FAILURE_ADVICE_POOL) \
     X(SPAWN_KILLED,   TYPE,  "ProcessExitedException", "SIGKILL",           UNKNOWN, false, FAILURE_ADVICE_HELPER) \
@@ -397,6 +413,8 @@
     X(CRLF_BASH,      126, "^M: bad interpreter", "",                   CODE, FAILURE_ADVICE_CRLF) \
     X(NO_INTERPRETER, 126, ": bad interpreter: ", "",                   CODE, "the interpreter of the script's #! line is not on this node") \
     X(NOT_EXECUTABLE, 126, "", "",                                  CODE, "the file is not executable") \
+    /* Of a file that Python cannot decode: it has no place, and only as the last line is it the interpreter's. */ \
+    X(UNREADABLE,     1,   "SyntaxError: ", "",                     CODE, "Python cannot read the file: see its encoding, which is UTF-8 where none is declared") \
     X(UNPRINTED,      1,   "object type name: ", "lost sys.stderr", UNKNOWN, FAILURE_ADVICE_UNPRINTED) \
     X(TIME_LIMIT,     124, "", "",                                  HANG, "this is what timeout(1) says when the time is over") \
     X(EXIT_HUP,       129, "", "",                                  OUTSIDE, "the program ended on SIGHUP: start the job with nohup, tmux or the scheduler") \

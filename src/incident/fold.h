@@ -8,6 +8,7 @@
 enum {
     FOLD_USER_FRAMES = 4,
     FOLD_OTHER_FRAMES = 2,
+    FOLD_BOX_FRAMES = 8,    /* of a box of rich, whosever they are */
     FOLD_MESSAGE_FIRST = 6, /* lines of a message or of a C++ stack */
     FOLD_MESSAGE_LAST = 2,
 };

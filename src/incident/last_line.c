@@ -3,13 +3,17 @@
 #include <string.h>
 
 #include "incident/traceback.h"
+#include "incident/traceback_line.h"
 #include "util/auto.h"
 
-enum { LINES_MAX = TRACEBACK_LAST_LINES };
+enum {
+    LINES_MAX = TRACEBACK_LAST_LINES,
+    HEAD = 64, /* bytes in which a logger says its level */
+};
 
 struct line {
     struct text raw, text; /* without blanks around it, and without the frame of a box */
-    bool boxed, edge, hint, warning, going_on, indented;
+    bool boxed, edge, hint, farewell, warning, going_on, indented;
 };
 
 static bool is_blank(char c)
@@ -178,12 +182,76 @@ static bool is_at_work(struct text t)
     return !is_typed_warning(t) && !is_lightning(t) && !text_starts(t, "Warning: ") && !text_starts(t, "warning: ");
 }
 
+/* Of a tracker that closes, or whom to tell of it: nothing of what was wrong. */
+static bool is_farewell(struct text t)
+{
+    static const char *const starts[] = {"wandb: ", "swanlab: ", "COMET INFO: "}, *const asks[] = {
+                                                                                      "open an issue", "file an issue",
+                                                                                      "you think this is a bug",
+                                                                                      "report this issue",
+                                                                                      "report this bug"};
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (text_starts(t, starts[i]))
+            return !text_find(t, "ERROR") && !text_find(t, "rror: ");
+    for (size_t i = 0; i < COUNT_OF(asks); i++)
+        if (text_find(t, asks[i]))
+            return !text_find(t, "rror: ") && !text_find(t, "ailed") && !text_find(t, "ERROR") &&
+                   !text_find(t, "FATAL");
+    return false;
+}
+
+/* {"level": "info", "msg": "bye"}: has it one of these levels, whatever its case? */
+static bool is_record_of(struct text t, const char *const *levels, size_t n)
+{
+    static const char *const keys[] = {"\"level\"", "\"levelname\"", "\"severity\"", "\"log.level\""};
+    for (size_t k = 0; text_starts(t, "{") && k < COUNT_OF(keys); k++) {
+        const char *at = text_find(t, keys[k]), *end = t.p + t.n;
+        for (at = at ? at + strlen(keys[k]) : end; at < end && (*at == ' ' || *at == ':');)
+            at++;
+        for (size_t i = 0; at < end && *at == '"' && i < n; i++) {
+            size_t len = strlen(levels[i]), same = 0;
+            while (same < len && at + 1 + same < end && (at[1 + same] | 0x20) == levels[i][same])
+                same++;
+            if (same == len && at + 1 + len < end && at[1 + len] == '"')
+                return true;
+        }
+    }
+    return false;
+}
+
+/* "2026-11-27 03:47:14,599 INFO …", "ERROR:root:…": a record that names one of these levels before it says anything. */
+static bool is_level(struct text t, const char *const *levels, size_t n)
+{
+    const struct text head = {t.p, t.n < HEAD ? t.n : HEAD};
+    for (size_t i = 0; line_is_record(t) && i < n; i++) {
+        const char *at = text_find(head, levels[i]), *end = at ? at + strlen(levels[i]) : NULL;
+        if (at && (at == head.p || strchr(" [|-", at[-1])) && end < t.p + t.n && strchr(" :]|-", *end))
+            return true;
+    }
+    return false;
+}
+
+static bool is_low(struct text t)
+{
+    static const char *const low[] = {"trace", "debug", "info", "notice"}, *const words[] = {"DEBUG", "INFO"};
+    return is_record_of(t, low, COUNT_OF(low)) || is_level(t, words, COUNT_OF(words));
+}
+
+static bool is_high(struct text t)
+{
+    static const char *const high[] = {"error", "critical", "fatal", "alert", "emergency"}, *const words[] = {
+                                                                                                "ERROR", "CRITICAL",
+                                                                                                "FATAL"};
+    return is_record_of(t, high, COUNT_OF(high)) || is_level(t, words, COUNT_OF(words));
+}
+
 static struct line look(struct text t)
 {
     struct line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
     l.boxed = unbox(&l.text);
     l.edge = l.text.n && is_edge(l.text);
     l.hint = l.text.n && last_line_is_hint(l.text);
+    l.farewell = l.text.n && is_farewell(l.text);
     l.warning = l.text.n && is_warning(l.text);
     l.going_on = l.warning && is_at_work(l.text);
     return l;
@@ -191,7 +259,7 @@ static struct line look(struct text t)
 
 static bool says(const struct line *l)
 {
-    return l->text.n && !l->edge && !l->hint && !l->warning;
+    return l->text.n && !l->edge && !l->hint && !l->farewell && !l->warning;
 }
 
 /* A line that names itself an error, above the hints that follow it. */
@@ -223,6 +291,8 @@ static int choose(const struct line *v, int n)
             at++;
         return at;
     }
+    if (at > 0 && is_low(v[at].text) && is_high(v[at - 1].text)) /* one: who logs more after an error has gone on */
+        return at - 1;
     for (int i = at; hinted && i >= 0; i--)
         if (is_named(&v[i]))
             return i;

@@ -69,11 +69,22 @@ static bool is_of_group(const struct failure *f, struct text line)
     return only && is_cut_text(line, only + strlen("(1 sub-exception); "));
 }
 
+/* "ValueError: x", where the message has it behind something else: of an elrun inside, "exit code 1: ValueError: x". */
+static bool is_within(const struct failure *f, struct text line)
+{
+    const char *type = f->found.type, *last = f->found.message;
+    const size_t n = strlen(type);
+    if (!f->message || !n || !*last || line.n <= n + 2 || !text_starts(line, type) || memcmp(line.p + n, ": ", 2) != 0)
+        return false;
+    const char *at = text_find(text_of(f->message), type);
+    return is_text((struct text){line.p + n + 2, line.n - n - 2}, last) && at && strncmp(at, line.p, line.n) == 0;
+}
+
 bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)
 {
     const char *last = summary_without_rank(text_of(f->found.message)).p;
     return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, last) ||
-           is_of_group(f, line) || text_starts(line, "Extension modules: ") ||
+           is_of_group(f, line) || is_within(f, line) || text_starts(line, "Extension modules: ") ||
            /* faulthandler's: of no use */ is_text(line, "Traceback (most recent call last):");
 }
 

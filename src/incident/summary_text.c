@@ -201,10 +201,20 @@ static void put_who(struct page *p, const struct failure *f)
     p->line.len = 0;
 }
 
-static void put_kernel(struct page *p, const struct failure *f)
+/* Stands its sign in its own line, or in what is shown of its own lines from there on? */
+static bool is_told(const struct page *p, const struct failure *f, size_t from)
+{
+    const char *sign = f->sign, *said = f->message ? f->message : f->found.message;
+    const struct text page = {p->out->v + from, p->out->len - from};
+    const struct text stack = text_of(p->r->stderr_shown && !from ? f->stack : NULL);
+    return text_find(text_of(f->kernel), sign) || text_find(text_of(said), sign) || text_find(page, sign) ||
+           text_find(stack, sign);
+}
+
+static void put_kernel(struct page *p, const struct failure *f, size_t from)
 {
     struct text rest = text_of(f->kernel), line;
-    if (f->sign[0] && !(f->kernel && text_find(text_of(f->kernel), f->sign))) {
+    if (f->sign[0] && !is_told(p, f, from)) {
         el_buf_printf(&p->line, "because: %s", f->sign);
         put(p, INDENT);
     }
@@ -233,7 +243,7 @@ static void put_evidence(struct page *p, const struct failure *f)
         el_buf_printf(&p->line, "among the first %u to fail: the clocks of the nodes tell no more", job->among);
         put(p, INDENT);
     }
-    put_kernel(p, f);
+    put_kernel(p, f, 0);
     if (f->core) {
         el_buf_printf(&p->line, "core: %s", f->core);
         put(p, INDENT);
@@ -409,7 +419,7 @@ static void put_own(struct page *p, struct kind *k)
     if (f->watch == FAILURE_WATCH_UNTOLD)
         el_buf_puts(&p->line, "; only how it ended was told");
     put(p, INDENT);
-    put_kernel(p, f);
+    put_kernel(p, f, p->out->len);
 }
 
 /* "7 others ended because of it: ranks 1-3 (ConnectionResetError: …), 4-7 (stopped by elrun)". */

@@ -271,6 +271,23 @@ static void take_abort(struct finder *f, struct find *x, enum line_abort what, s
     }
 }
 
+/* glog and Abseil: the failed check is told in the line before, and the stack of C++ follows.  False: nothing was. */
+static bool take_check(struct finder *f, struct find *x, size_t *pos)
+{
+    struct text line;
+    size_t next;
+    if (!f->before.n)
+        return false;
+    x->t.kind = TRACEBACK_ABORT;
+    x->type = (struct text){"abort", 5};
+    x->message = f->before;
+    x->block_start = x->t.start = (size_t)(f->before.p - f->all.p);
+    while (peek(f, *pos, &line, &next) && text_starts(line, "    @ "))
+        *pos = next;
+    x->t.end = *pos;
+    return true;
+}
+
 /* Rust's words stand in the line of the place, or in the next one. */
 static bool take_rust_panic(struct finder *f, struct find *x, struct text line, size_t *pos)
 {
@@ -459,6 +476,9 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
         }
     } else if ((at = text_find(line, "Fatal Python error: "))) {
         take_fatal(f, &x, line, at, pos);
+    } else if (text_starts(line, "*** Check failure stack trace: ***")) {
+        if (chained || !take_check(f, &x, pos))
+            return false;
     } else if (text_starts(line, "Timeout (") && line.p[line.n - 1] == '!') {
         take_timeout(f, &x, line, pos);
     } else if ((what = line_is_abort(line, &x.type, &x.message))) {

@@ -235,14 +235,14 @@ def main():
 main()
 """, env={"TORCHELASTIC_ERROR_FILE": "error.json"})
 # --- memory ---
-case("memory_error", OOM, "Unable to allocate 8.00 PiB", """
+case("memory_error", CODE, "Unable to allocate 8.00 PiB", """
 import numpy
 def big():
     return numpy.zeros((1<<40,1<<10))
 big()
 """)
 case("memory_plain", OOM, "MemoryError", "x = [0] * (1 << 60)\n")
-case("torch_alloc", OOM, "DefaultCPUAllocator: can't allocate memory", """
+case("torch_alloc", CODE, "DefaultCPUAllocator: can't allocate memory", """
 import torch
 def big():
     return torch.zeros(1<<52)

@@ -334,9 +334,15 @@ static void test_passing(void)
         DECIDE_PASSING, "an exception made of one that passes");
 }
 
-#define HELP   "usage: report_tool [-h]\nreport_tool: error: unrecognized arguments: --gpu\n"
-#define IMPORT "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\nImportError: no x\n"
-#define STEPS  "2026-11-27 03:47:15,100 INFO step 1 loss 0.1\n2026-11-27 03:47:15,200 INFO step 2 loss 0.1\n"
+#define HELP         "usage: report_tool [-h]\nreport_tool: error: unrecognized arguments: --gpu\n"
+#define IMPORT       "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\nImportError: no x\n"
+#define CHILD(words) "Traceback (most recent call last):\n  File \"/l.py\", line 3, in <module>\n" words "\n"
+#define CALLED                                                                                                         \
+    "Traceback (most recent call last):\n  File \"/w/train.py\", line 5, in main\n    subprocess.check_call(c)\n"      \
+    "subprocess.CalledProcessError: Command '['python', 't.py']' returned non-zero exit status 1.\n"
+#define ENCODING                                                                                                       \
+    "SyntaxError: Non-UTF-8 code starting with '\\xff' in file /w/t.py on line 1, but no encoding declared\n"
+#define STEPS "2026-11-27 03:47:15,100 INFO step 1 loss 0.1\n2026-11-27 03:47:15,200 INFO step 2 loss 0.1\n"
 
 static enum decide_next ended(int code, const char *text, bool lingered)
 {
@@ -386,6 +392,10 @@ static void test_behind(void)
          "not used by the HfArgumentParser: ['--lrr', '1']\n",
          1, false, DECIDE_STOP, DECIDE_STOP},
         {"an import, at the end", IMPORT, 1, false, DECIDE_STOP, DECIDE_STOP},
+        {"an import of a child process", CHILD("ImportError: no x") CALLED, 1, false, DECIDE_STOP, DECIDE_STOP},
+        {"another error of a child process", CHILD("KeyError: 'x'") CALLED, 1, false, DECIDE_RESTART, DECIDE_STOP},
+        {"a file that Python cannot decode", ENCODING, 1, false, DECIDE_STOP, DECIDE_STOP},
+        {"... and log lines behind", ENCODING STEPS, 1, false, DECIDE_RESTART, DECIDE_RESTART},
         {"... with faulthandler's stacks behind",
          IMPORT "Fatal Python error: _enter_buffered_busy: x\nPython runtime state: finalizing (tstate=0x1)\n\n"
                 "Current thread 0x1 (most recent call first):\n<no Python frame>\n",

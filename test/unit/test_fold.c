@@ -51,6 +51,26 @@ int main(void)
            "[rank1]:   File \"/v/site-packages/a.py\", line 2, in b\n[rank1]:     y()\n"
            "[rank1]:   File \"/v/site-packages/a.py\", line 3, in c\n[rank1]:     z()\n[rank1]: ValueError: x\n",
            "behind a prefix");
+#define FRAME(n)                                                                                                                                  \
+    "│ /home/u/t.py:" #n " in f" #n "        │\n│                             │\n│   1 import os               │\n"                     \
+    "│ ❱ " #n " │   x(y)               │\n│ ╭──── locals ────╮          │\n│ │ y = 3 in 4     │          │\n" \
+    "│ ╰────────────────╯          │\n"
+#define SHORT(n) "│ /home/u/t.py:" #n " in f" #n "        │\n│ ❱ " #n " │   x(y)               │\n"
+#define UPPER    "╭─ Traceback (most recent call last) ─╮\n"
+#define LOWER    "╰─────────────────────────────╯\n"
+    is_str(fold(UPPER FRAME(1) FRAME(2) FRAME(3) LOWER "KeyError: 'x'\n", 10),
+           UPPER SHORT(1) SHORT(2) SHORT(3) "    [… 9 lines …]\n" LOWER "KeyError: 'x'\n",
+           "a box: the place and the line of each frame, the last ones too");
+    is_str(
+        fold(UPPER FRAME(1) FRAME(2) FRAME(3) FRAME(4) FRAME(5) FRAME(6) FRAME(7) FRAME(8) FRAME(9) LOWER
+             "KeyError: 'x'\n\nDuring handling of the above exception, another exception occurred:\n\n" UPPER FRAME(5)
+                 LOWER "ValueError: y\n",
+             10),
+        UPPER SHORT(2) SHORT(3) SHORT(4) SHORT(5) SHORT(6) SHORT(7) SHORT(8) SHORT(
+            9) "    [… 29 lines …]\n" LOWER
+               "KeyError: 'x'\n\nDuring handling of the above exception, another exception occurred:\n\n" UPPER SHORT(
+                   5) "    [… 3 lines …]\n" LOWER "ValueError: y\n",
+        "two boxes, one with many frames");
     is_str(fold("", 0), "", "nothing");
     is_str(fold("one", 0), "one\n", "no newline at the end");
     return done();

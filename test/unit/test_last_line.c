@@ -160,6 +160,53 @@ static void test_warnings(void)
     failure_free(&f, NULL);
 }
 
+/* What stands behind the error, and says nothing of it. */
+#define STAMP              "2026-11-27 03:47:14,599 "
+#define JSON(level, words) "{\"ts\": 1, \"level\": \"" level "\", \"msg\": \"" words "\"}\n"
+static const struct {
+    const char *name, *text, *line;
+} farewells[] = {
+    {"a tracker that closes",
+     "ERROR 2026-01-01 trainer: the rate must be positive\nwandb: View run at https://wandb.ai/x/y\n"
+     "wandb: Synced 5 W&B file(s), 0 media file(s)\n",
+     "ERROR 2026-01-01 trainer: the rate must be positive"},
+    {"a tracker's own error", "step 3\nwandb: ERROR cannot upload\n", "wandb: ERROR cannot upload"},
+    {"nothing but a tracker", "wandb: Synced 5 W&B file(s)\n", "wandb: Synced 5 W&B file(s)"},
+    {"whom to tell",
+     "FATAL: vocabulary of 32000, not 32001\n\nIf you think this is a bug, please open an issue at "
+     "https://x/issues\n\n",
+     "FATAL: vocabulary of 32000, not 32001"},
+    {"both in one line", "step 3\nload failed; please open an issue at https://x/issues\n",
+     "load failed; please open an issue at https://x/issues"},
+    {"a record of lower level", JSON("warning", "slow batch") JSON("critical", "shard 7 is empty") JSON("info", "bye"),
+     "{\"ts\": 1, \"level\": \"critical\", \"msg\": \"shard 7 is empty\"}"},
+    {"the error is the last record", JSON("info", "step 3") JSON("ERROR", "shard 7 is empty"),
+     "{\"ts\": 1, \"level\": \"ERROR\", \"msg\": \"shard 7 is empty\"}"},
+    {"records behind which it went on",
+     JSON("error", "retry") JSON("info", "a") JSON("info", "b") JSON("info", "c") JSON("info", "d"),
+     "{\"ts\": 1, \"level\": \"info\", \"msg\": \"d\"}"},
+    {"a record of logging", STAMP "ERROR train: shard 7 is empty\n" STAMP "INFO train: bye\n",
+     "2026-11-27 03:47:14,599 ERROR train: shard 7 is empty"},
+    {"of its plain form", "CRITICAL:root:shard 7 is empty\nINFO:root:bye\n", "CRITICAL:root:shard 7 is empty"},
+    {"of loguru", STAMP "| ERROR    | m:f:3 - shard 7 is empty\n" STAMP "| INFO     | m:f:9 - bye\n",
+     "2026-11-27 03:47:14,599 | ERROR    | m:f:3 - shard 7 is empty"},
+    {"it went on for two lines", STAMP "ERROR retry\n" STAMP "INFO b\n" STAMP "INFO c\n",
+     "2026-11-27 03:47:14,599 INFO c"},
+    {"only the word", STAMP "WARN no ERROR\n" STAMP "INFO bye\n", "2026-11-27 03:47:14,599 INFO bye"},
+    {"no level above another's word", "loss 0.1\n" JSON("info", "error"),
+     "{\"ts\": 1, \"level\": \"info\", \"msg\": \"error\"}"},
+};
+
+static void test_farewells(void)
+{
+    struct failure f;
+    for (size_t i = 0; i < COUNT_OF(farewells); i++) {
+        kind_of(&f, 3, farewells[i].text);
+        is_str(f.found.message, farewells[i].line, farewells[i].name);
+        failure_free(&f, NULL);
+    }
+}
+
 /* CPython raised another one while it printed it: torch's data loader does so as a worker process of it dies. */
 static void test_unprinted(void)
 {
@@ -179,6 +226,7 @@ int main(void)
     struct failure f;
     test_unprinted();
     test_warnings();
+    test_farewells();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);
         is_num(f.class, FAILURE_CLASS_CODE, "its class");

@@ -31,8 +31,37 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
+/* Its error file is that of an elrun inside, whose words have the exception in them. */
+static void test_nested(void)
+{
+    static const char json[] =
+        "{\"message\": {\"message\": \"exit code 1: ValueError: no x (t.py:3)\", \"extraInfo\": {\"py_callstack\": "
+        "\"Traceback (most recent call last):\\n  File \\\"/w/t.py\\\", line 3, in f\\n    g()\\nValueError: no "
+        "x\\n\", "
+        "\"timestamp\": \"1700000000\"}}}";
+    struct el_buf page = EL_BUF_INIT(NULL, 0);
+    struct errfile e;
+    struct failure f;
+    const struct failure *all[] = {&f};
+    failure_init(&f);
+    f.end = FAILURE_EXIT;
+    f.code = 1;
+    errfile_init(&e);
+    errfile_feed(&e, json, sizeof json - 1);
+    errfile_end(&e);
+    failure_add_file(&f, &e, NULL);
+    failure_judge(&f, false, false);
+    struct report r = {.script = "t.py", .failures = all, .failures_count = 1};
+    summary_write(&r, &page, &summary_plain, 0);
+    is_num(count(el_buf_cstr(&page), "ValueError: no x"), 1, "the exception of an elrun inside is told once");
+    ok(strstr(el_buf_cstr(&page), "line 3, in f"), "... with its frames");
+    el_buf_free(&page);
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_nested();
     const char *pool = AT "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated "
                           "abruptly while the future was running or pending.\n";
     char crashed[2048];
@@ -45,6 +74,14 @@ int main(void)
     ok(strstr(told(crashed), "  because: Fatal Python error: Segmentation fault (t.py:77)"),
        "it had crashed, and said so");
     ok(!strstr(told(crashed), "  advice: "), "... nothing is said of memory");
+    ok(!strstr(told(AT "    raise ValueError(\"bad: 'NVRM: Xid (PCI:0000:3b:00): 79, x'\")\n"
+                       "ValueError: bad: 'NVRM: Xid (PCI:0000:3b:00): 79, x'\n"),
+               "because: "),
+       "what a line of a frame says already is not told as a reason");
+    ok(!strstr(told("CUDA error: uncorrectable ECC error encountered\n"), "because: "), "nor what the last line says");
+    ok(strstr(told("NCCL WARN Call to ibv_reg_mr failed\n" AT "RuntimeError: NCCL error: unhandled system error\n"),
+              "  because: NCCL WARN Call to ibv_reg_mr failed"),
+       "what stands in no line that is shown is");
     const char *loader =
         AT "  File \"/usr/lib/python3.11/multiprocessing/resource_sharer.py\", line 86, in get_connection\n"
            "    c = Client(address)\nConnectionResetError: [Errno 104] Connection reset by peer\n";

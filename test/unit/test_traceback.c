@@ -143,6 +143,16 @@ static void test_others(void)
                "Fatal Python error: Aborted\n\nCurrent thread 0x2 (most recent call first):\n  File \"t.py\", line 9 "
                "in step\n"),
            "A::B: gone @t.py:9 step", "a C++ exception of many lines with faulthandler's frames");
+#define CHECK                                                                                                          \
+    "F1127 17:30:01.123456 71 op.cc:12] Check failed: a == b (3 vs. 4) shapes\n*** Check failure stack trace: ***\n  " \
+    "  @     0x7f google::LogMessage::Fail()\n    @     0x7f main\n"
+    is_str(say("step 3\n" CHECK), "abort: F1127 17:30:01.123456 71 op.cc:12] Check failed: a == b (3 vs. 4) shapes",
+           "a check of glog");
+    is_str(say("step 3\n" CHECK "Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n"
+               "  File \"t.py\", line 4 in f\n"),
+           "abort: F1127 17:30:01.123456 71 op.cc:12] Check failed: a == b (3 vs. 4) shapes @t.py:4 f",
+           "with faulthandler's stacks behind it");
+    is_str(say("*** Check failure stack trace: ***\n    @ 0x7f main\n"), "-     @ 0x7f main", "its line is lost");
     is_str(say("terminate called without an active exception\n"),
            "std::terminate: terminate called without an active exception", "terminate without an exception");
     is_str(say("libc++abi: terminating due to uncaught exception of type c10::Error: oops\n"), "c10::Error: oops",
