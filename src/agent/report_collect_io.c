@@ -183,6 +183,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     el_usec at = f->tail_from == FAILURE_FROM_STDOUT ? out->at : err->at;
     if (at && f->at > at + NODE_LAST_LINE_TIME)
         failure_silent_since(f);
+    failure_add_times(f, err->at, out->at);
     if (err->at && f->at > err->at + NODE_LINGER_TIME && f->stop_wall_usec < 0)
         failure_lingered(f);
     maybe_collected(n);

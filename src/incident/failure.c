@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/caught.h"
 #include "incident/child.h"
 #include "incident/survived.h"
 #include "incident/text.h"
@@ -286,6 +287,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
     f->went_on |= named && !survived_is_end(&found, &chain, all);
+    f->gave_up |= named && survived_gave_up(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
@@ -326,6 +328,12 @@ void failure_silent_since(struct failure *f)
 void failure_lingered(struct failure *f)
 {
     f->lingered = true;
+}
+
+void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at)
+{
+    el_usec at = f->stack && f->stack_from == FAILURE_FROM_STDOUT ? out_at : err_at;
+    f->quiet = at && f->at > at ? f->at - at : 0;
 }
 
 /* --- the kernel's log --- */
@@ -390,8 +398,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
     el_buf_free(&lines);
 }
 
-/* Signals that a program brings upon itself; all others come from somebody. */
-static bool is_crash(int number)
+bool failure_is_crash(int number)
 {
     return failure_limit_text(number) || number == SIGSEGV || number == SIGABRT || number == SIGBUS ||
            number == SIGILL || number == SIGFPE || number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
@@ -409,14 +416,14 @@ static bool raised_before_stop(const struct failure *f)
 {
     bool own = f->raised && !f->found.in_thread && !classify_is_follower(f->words) &&
                classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
-    return own &&
-           (f->end == FAILURE_SIGNAL ? !is_crash(f->code) : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
+    return own && (f->end == FAILURE_SIGNAL ? !failure_is_crash(f->code)
+                                            : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
 }
 
 /* A thread of it had ended by an exception, and it stood until elrun ended it. */
 static bool stood_by_thread(const struct failure *f)
 {
-    return f->raised && f->found.in_thread && f->end == FAILURE_SIGNAL && !is_crash(f->code) &&
+    return f->raised && f->found.in_thread && f->end == FAILURE_SIGNAL && !failure_is_crash(f->code) &&
            !classify_is_follower(f->words);
 }
 
@@ -454,7 +461,7 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
     if (killed && oom_rose && !others)
         return FAILURE_BY_OOM;
-    return f->end == FAILURE_SIGNAL && !is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
+    return f->end == FAILURE_SIGNAL && !failure_is_crash(f->code) ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
 
 static void set_rule(struct failure *f, enum classify_rule rule)
@@ -500,6 +507,11 @@ static void classify(struct failure *f, bool oom_rose)
     }
     if (f->class == FAILURE_CLASS_HARDWARE && f->by == FAILURE_BY_OUTSIDE)
         set_rule(f, CLASSIFY_NONE);
+    if (caught_is_aside(f)) {
+        f->aside = true;
+        f->sign[0] = 0;
+        set_rule(f, CLASSIFY_NONE);
+    }
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)

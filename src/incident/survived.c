@@ -102,6 +102,22 @@ static bool is_one_form(struct text a, struct text b)
     return number && i == a.n && k == b.n;
 }
 
+/* "eval failed, continuing without it": whoever caught it says so. */
+static bool says_it_goes_on(struct text line)
+{
+    static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry",
+                                     "skipping",   "skipped",      "ignoring", "ignored",   "non-fatal",
+                                     "proceeding", "retry ok",     "retried",  "recovered", "resuming"},
+                             *const denied[] = {"not",     "Not",   "giving up",       "cannot",
+                                                "no more", "never", "without retrying"};
+    bool any = false;
+    for (size_t i = 0; line.n && i < COUNT_OF(on); i++)
+        any |= has_word(line, on[i]);
+    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
+        any = !has_word(line, denied[i]);
+    return any;
+}
+
 /* Of the lines that were taken for the exception's message: from which on are they other output? */
 static size_t message_ends(struct text all, size_t from, size_t end)
 {
@@ -113,7 +129,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
         line = without_rank(line);
         if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
             continue;
-        if (line_is_record(line))
+        if (line_is_record(line) || says_it_goes_on(line))
             return run ? run_at : at;
         bool same = last.n && is_one_form(last, line);
         run = same ? run + 1 : 0;
@@ -161,21 +177,6 @@ bool survived_is_logged(const struct traceback *t, struct text all)
     if (before.n && line_is_record(before) && has_level(before, caught, COUNT_OF(caught)))
         return true;
     return text_line(&head, &line) && line_is_record(without_rank(line));
-}
-
-/* "eval failed, continuing without it": whoever caught it says so. */
-static bool says_it_goes_on(struct text line)
-{
-    static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry", "skipping",
-                                     "skipped",    "ignoring",     "ignored",  "non-fatal", "proceeding"},
-                             *const denied[] = {"not",     "Not",   "giving up",       "cannot",
-                                                "no more", "never", "without retrying"};
-    bool any = false;
-    for (size_t i = 0; line.n && i < COUNT_OF(on); i++)
-        any |= has_word(line, on[i]);
-    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
-        any = !has_word(line, denied[i]);
-    return any;
 }
 
 size_t survived_at(const struct traceback *t, const struct traceback_chain *chain, struct text all, bool logged,
@@ -231,6 +232,8 @@ static bool is_foot(struct text line)
                                          "Python runtime state: ",
                                          "Extension modules: ",
                                          "<no Python frame>",
+                                         "Fatal Python error: ",
+                                         "terminate called ",
                                          "Error in atexit._run_exitfuncs",
                                          "Sentry is attempting to send",
                                          "Waiting up to ",
@@ -266,6 +269,18 @@ bool survived_is_end(const struct traceback *t, const struct traceback_chain *ch
 {
     const size_t at = message_ends(all, named_at(t, chain, all), t->end);
     return !last_of_program((struct text){all.p + at, all.n - at}).n;
+}
+
+bool survived_gave_up(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    static const char *const words[] = {"rror", "ail",  "xit",   "bort", "iving up",
+                                        "RROR", "atal", "annot", "topp", "erminat"};
+    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    const struct text last = last_of_program((struct text){all.p + at, all.n - at});
+    for (size_t i = 0; last.n && i < COUNT_OF(words); i++)
+        if (text_find(last, words[i]))
+            return true;
+    return false;
 }
 
 enum survived_usage survived_usage(struct text all, const char *words, struct text *line)

@@ -22,6 +22,9 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
  * of what was said?  Behind it come only lines that are printed while a program ends: its own hints, warnings at exit,
  * faulthandler's stacks, and the like.  Other lines, even few, may mean that the program went on. */
 bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+/* ... and do they tell of an error, or that the program ends? */
+bool survived_gave_up(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+
 enum survived_usage {
     SURVIVED_USAGE_END,
     SURVIVED_USAGE_OPEN,  /* other lines follow */

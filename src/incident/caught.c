@@ -1,0 +1,35 @@
+#include "incident/caught.h"
+
+#include <string.h>
+
+/* Other lines came, and they are not about its end. */
+static bool is_at_work(const struct failure *f)
+{
+    return f->went_on && !f->gave_up;
+}
+
+static bool is_limit(const struct failure *f)
+{
+    return f->found.kind == TRACEBACK_FATAL && strcmp(f->found.type, "Timeout") == 0;
+}
+
+bool caught_is_aside(const struct failure *f)
+{
+    const bool exited = f->end == FAILURE_EXIT;
+    const bool python = f->found.kind == TRACEBACK_PYTHON || f->found.kind == TRACEBACK_GROUP;
+    if (!f->stack || f->stack_from == FAILURE_FROM_FILE || f->by == FAILURE_BY_ELRUN || failure_was_left(f))
+        return false;
+    if (is_limit(f))
+        return !exited || f->code != 1 || f->quiet > CAUGHT_SLOW;
+    if (!python || f->quiet > CAUGHT_OLD)
+        return python;
+    if (classify_is_follower(f->words))
+        return false;
+    if (f->end == FAILURE_SIGNAL && !failure_is_crash(f->code))
+        return classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
+    if (f->end == FAILURE_SIGNAL)
+        return is_at_work(f) || f->quiet > CAUGHT_SLOW;
+    if (!exited)
+        return false;
+    return f->code == 1 ? is_at_work(f) && f->quiet > CAUGHT_SLOW : is_at_work(f) || f->quiet > CAUGHT_CHOSEN;
+}

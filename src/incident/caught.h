@@ -1,0 +1,19 @@
+/* An exception that the program had caught and printed does not explain an end that came of something else. */
+#ifndef INCIDENT_CAUGHT_H
+#define INCIDENT_CAUGHT_H
+#include "incident/failure.h"
+
+#define CAUGHT_CHOSEN EL_MS(400) /* an exit status of the program's own follows what it prints at once */
+#define CAUGHT_SLOW   EL_SEC(1)  /* an interpreter needs no more to come to its end, but for what the program adds */
+#define CAUGHT_OLD    EL_SEC(10) /* whatever it was printed for, it is over */
+
+/* f->by, quiet, went_on and what was found are known: is what was found only something that it had printed before?
+ *  - faulthandler's time limit ends a program by itself, with status 1 and at once, or not at all;
+ *  - a signal comes of no exception; only where the interpreter tears itself apart after an uncaught one it may;
+ *  - Python ends with 1 after an uncaught exception, however slowly; any other status was chosen by the program, which
+ *    has caught it, and tells of it when it leaves.
+ * An exception that says that a peer is gone is taken at its word until it is old: who has lost its peers and leaves in
+ * whichever way must not be named before the one that made it so. */
+bool caught_is_aside(const struct failure *f);
+
+#endif
