@@ -32,9 +32,29 @@ static void make_digest(struct node *n)
         n->digest.steps = n->steps.sum.made - n->steps_before;
 }
 
+/* When the first one failed, at the earliest.  0: not known, or the others only ran out of time, for which who stands
+ * is a reason however long ago it raised. */
+static el_usec first_failed(const struct node *n, unsigned slot)
+{
+    const struct failure *f = &n->worker[slot].failure;
+    el_usec first = EL_NEVER;
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad && !report_was_signalled(n, i) && n->worker[i].failure.at < first)
+            first = n->worker[i].failure.at;
+    if (n->core.group.stuck || (first == EL_NEVER && n->membership && membership_is_late(n->membership)) ||
+        consequence_is_late(n))
+        return 0;
+    if (first != EL_NEVER || !n->membership || f->stop_wall_usec < 0 || f->stop_wall_usec > f->wall_usec)
+        return first == EL_NEVER ? 0 : first;
+    el_usec ago =
+        (el_usec)(f->wall_usec - f->stop_wall_usec) + n->core.conf.consequence; /* it may have waited for us */
+    return f->at > ago ? f->at - ago : 0;
+}
+
 static void judge(struct node *n, unsigned slot, bool oom_rose)
 {
     struct failure *f = &n->worker[slot].failure;
+    f->first = first_failed(n, slot);
     failure_judge(f, report_was_signalled(n, slot), oom_rose);
     f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
 }

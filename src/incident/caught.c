@@ -33,3 +33,8 @@ bool caught_is_aside(const struct failure *f)
         return false;
     return f->code == 1 ? is_at_work(f) && f->quiet > CAUGHT_SLOW : is_at_work(f) || f->quiet > CAUGHT_CHOSEN;
 }
+
+bool caught_is_old(const struct failure *f)
+{
+    return f->quiet && f->first && f->at - f->quiet + CAUGHT_SLOW < f->first;
+}

@@ -16,4 +16,9 @@
  * whichever way must not be named before the one that made it so. */
 bool caught_is_aside(const struct failure *f);
 
+/* f->first and quiet are known: was its last word so long before anybody failed that it is no reason for that?  A
+ * process that raised and cannot exit holds its connections open, and so explains at most that others ran out of time;
+ * one that closes them does it as it raises, or soon after. */
+bool caught_is_old(const struct failure *f);
+
 #endif

@@ -180,12 +180,16 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
 /* Nothing but a few lines comes behind an exception that ended the main thread, or another one. */
 static bool is_last_word(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
-    struct text rest = {all.p + t->end, all.n - t->end}, line;
+    bool python = t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP;
+    size_t at = python ? survived_words_end(t, chain, all) : t->end;
+    struct text rest = {all.p + at, all.n - at}, line;
     unsigned lines = 0;
     while (text_line(&rest, &line))
         lines += line.n > 0;
-    return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && lines <= LINES_BEHIND_MAX &&
-           (!t->in_thread || survived_is_end(t, chain, all)); /* the others go on, and say so */
+    if (!python || survived_is_mild(t, all) || !survived_came_out(t, all))
+        return false;
+    return (!t->in_thread && lines <= LINES_BEHIND_MAX) || /* of a thread: the others go on, and say so */
+           survived_is_end(t, chain, all);
 }
 
 /* In place; without memory for it the text stays as it is. */
@@ -414,7 +418,7 @@ static bool failed_before_stop(const struct failure *f)
  * its own tear-down, or waited for a thread of its own), or came too late to do so. */
 static bool raised_before_stop(const struct failure *f)
 {
-    bool own = f->raised && !f->found.in_thread && !classify_is_follower(f->words) &&
+    bool own = f->raised && !caught_is_old(f) && !f->found.in_thread && !classify_is_follower(f->words) &&
                classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
     return own && (f->end == FAILURE_SIGNAL ? !failure_is_crash(f->code)
                                             : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
@@ -423,8 +427,8 @@ static bool raised_before_stop(const struct failure *f)
 /* A thread of it had ended by an exception, and it stood until elrun ended it. */
 static bool stood_by_thread(const struct failure *f)
 {
-    return f->raised && f->found.in_thread && f->end == FAILURE_SIGNAL && !failure_is_crash(f->code) &&
-           !classify_is_follower(f->words);
+    return f->raised && !caught_is_old(f) && f->found.in_thread && f->end == FAILURE_SIGNAL &&
+           !failure_is_crash(f->code) && !classify_is_follower(f->words);
 }
 
 bool failure_by_thread(const struct failure *f)

@@ -91,14 +91,15 @@ struct failure {
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20];              /* PCI address */
-    bool raised;                      /* its stderr ends with an exception that nobody caught, of whichever thread */
-    bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
-    bool went_on;                     /* perhaps: other lines came between that and its end */
-    bool lingered;                    /* ... or a while without any */
-    bool gave_up;                     /* went_on: the last of those lines tells of an error, or of the end */
-    bool aside;                       /* it had printed that exception, and its end has another reason */
-    el_usec quiet;                    /* nothing had come on that stream for so long when it ended; 0 = not known */
+    char xid_device[20]; /* PCI address */
+    bool raised;         /* its stderr ends with an exception that nobody caught, of whichever thread */
+    bool spoke_first;    /* nothing came on its stderr after elrun's first signal */
+    bool went_on;        /* perhaps: other lines came between that and its end */
+    bool lingered;       /* ... or a while without any */
+    bool gave_up;        /* went_on: the last of those lines tells of an error, or of the end */
+    bool aside;          /* it had printed that exception, and its end has another reason */
+    el_usec first; /* when the first worker of the attempt failed, at the earliest; 0 = not known, or by a time-out */
+    el_usec quiet; /* nothing had come on that stream for so long when it ended; 0 = not known */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */

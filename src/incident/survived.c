@@ -152,6 +152,11 @@ static size_t named_at(const struct traceback *t, const struct traceback_chain *
     return at < t->end ? at : t->end;
 }
 
+size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    return message_ends(all, named_at(t, chain, all), t->end);
+}
+
 /* The line that stands before the traceback. */
 static struct text line_before(const struct traceback *t, struct text all)
 {
@@ -179,12 +184,45 @@ bool survived_is_logged(const struct traceback *t, struct text all)
     return text_line(&head, &line) && line_is_record(without_rank(line));
 }
 
+bool survived_is_mild(const struct traceback *t, struct text all)
+{
+    static const char *const mild[] = {"WARNING", "WARN", "INFO", "DEBUG", "warning", "warn", "info", "debug"};
+    const struct text before = line_before(t, all);
+    return t->kind != TRACEBACK_NONE && before.n && line_is_record(before) && has_level(before, mild, COUNT_OF(mild)) &&
+           !has_level(before, errors, COUNT_OF(errors));
+}
+
+bool survived_came_out(const struct traceback *t, struct text all)
+{
+    static const char *const outermost[] = {"<module>", "_run_module_as_main", "_bootstrap"};
+    struct text rest = {all.p + t->start, t->end - t->start}, line;
+    bool open = false, any = false;
+    if (t->kind != TRACEBACK_PYTHON || t->in_thread || t->headless ||
+        text_find(line_before(t, all), "Error executing job"))
+        return true; /* Hydra leaves out all frames of its own */
+    while (text_line(&rest, &line)) {
+        const char *at = text_find(line, "  File \"");
+        struct line_frame frame;
+        open |= text_find(line, "Traceback (most recent call last)") != NULL;
+        if (line_is_box(without_rank(line)))
+            return true;
+        if (!open || !at || !line_is_frame((struct text){at, line.n - (size_t)(at - line.p)}, &frame))
+            continue;
+        for (size_t i = 0; i < COUNT_OF(outermost); i++)
+            if (text_starts(frame.function, outermost[i]))
+                return true;
+        open = false;
+        any = true;
+    }
+    return !any;
+}
+
 size_t survived_at(const struct traceback *t, const struct traceback_chain *chain, struct text all, bool logged,
                    bool follower)
 {
     if ((t->kind != TRACEBACK_PYTHON && t->kind != TRACEBACK_GROUP) || t->nested)
         return 0;
-    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    const size_t at = survived_words_end(t, chain, all);
     if (logged && says_it_goes_on(line_before(t, all)))
         return at;
     struct text rest = {all.p + at, all.n - at}, line, told = {t->message, strlen(t->message)};
@@ -267,7 +305,7 @@ static struct text last_of_program(struct text rest)
 
 bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
-    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    const size_t at = survived_words_end(t, chain, all);
     return !last_of_program((struct text){all.p + at, all.n - at}).n;
 }
 
@@ -275,7 +313,7 @@ bool survived_gave_up(const struct traceback *t, const struct traceback_chain *c
 {
     static const char *const words[] = {"rror", "ail",  "xit",   "bort", "iving up",
                                         "RROR", "atal", "annot", "topp", "erminat"};
-    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    const size_t at = survived_words_end(t, chain, all);
     const struct text last = last_of_program((struct text){all.p + at, all.n - at});
     for (size_t i = 0; last.n && i < COUNT_OF(words); i++)
         if (text_find(last, words[i]))

@@ -9,6 +9,17 @@
 /* Its traceback stands behind a line of a logger's, or in such lines: somebody has caught it. */
 bool survived_is_logged(const struct traceback *t, struct text all);
 
+/* ... whose level says that it is no error. */
+bool survived_is_mild(const struct traceback *t, struct text all);
+
+/* Has one of its exceptions come through all frames of the program?  One that was caught ends at the function that
+ * caught it: it may come from the outermost one only if that did so.  Where frames were cut off or left out, nobody
+ * knows: true. */
+bool survived_came_out(const struct traceback *t, struct text all);
+
+/* Where the exception's own words end, and not other output that looks like more of them. */
+size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+
 /* t and chain are what traceback_find_chain() made of this text.  Did the program go on after it?  Then where its next
  * words begin; 0: not for all that is known.  Signs of it: the line before it says so
  * ("falling back to …"), much output of the program's own behind it, or an error of a
