@@ -533,6 +533,8 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
     f->by = who(f, stopped, oom_rose);
     classify(f, oom_rose);
+    if (f->by == FAILURE_BY_ELRUN && !f->follower && !f->witnessed) /* what it had printed has not ended it */
+        set_rule(f, CLASSIFY_NONE);
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         f->class = FAILURE_CLASS_HANG;
         f->odd |= f->thread[0] != 0;

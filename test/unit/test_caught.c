@@ -51,6 +51,10 @@ static const struct {
      FAILURE_CLASS_UNKNOWN, "signal 11 (SIGSEGV): KeyError: 'a' (t.py:3)"},
     {"a crash later", KEY, FAILURE_SIGNAL, SIGSEGV, 1500, FAILURE_CLASS_UNKNOWN,
      "signal 11 (SIGSEGV); it had printed: KeyError: 'a' (t.py:3)"},
+    {"a fault that it had survived before", ECC "falling back to cpu\n" TB "ConnectionResetError: [Errno 104] reset\n",
+     FAILURE_EXIT, 1, 10, FAILURE_CLASS_NETWORK, "exit code 1: ConnectionResetError: [Errno 104] reset (t.py:3)"},
+    {"a fault that is told before it", "NCCL WARN uncorrectable ECC error encountered\n" CLOSED, FAILURE_EXIT, 1, 10,
+     FAILURE_CLASS_HARDWARE, NULL},
     {"killed", TB "MemoryError: cache of 10 GiB\n", FAILURE_SIGNAL, SIGKILL, 500, FAILURE_CLASS_OUTSIDE,
      "signal 9 (SIGKILL), from outside elrun; it had printed: MemoryError: cache of 10 GiB (t.py:3)"},
     {"faulthandler's limit ended it", LIMIT, FAILURE_EXIT, 1, 10, FAILURE_CLASS_HANG,
@@ -80,5 +84,13 @@ int main(void)
         el_buf_free(&out);
         failure_free(&f, NULL);
     }
+    struct failure f; /* elrun stopped it: the class is that of no rank which only went on */
+    failure_init(&f);
+    f.end = FAILURE_SIGNAL;
+    f.code = SIGTERM;
+    failure_add_stderr(&f, ECC STEP STEP STEP STEP STEP, strlen(ECC STEP STEP STEP STEP STEP), NULL);
+    failure_judge(&f, true, false);
+    ok(f.by == FAILURE_BY_ELRUN && f.class == FAILURE_CLASS_UNKNOWN, "what a healthy rank had printed has no class");
+    failure_free(&f, NULL);
     return done();
 }
