@@ -6,6 +6,7 @@
 #include "agent/node.h"
 #include "agent/report_private.h"
 #include "incident/absent.h"
+#include "incident/caught.h"
 #include "incident/hung.h"
 
 static bool evidence_complete(const struct node *n)
@@ -57,6 +58,17 @@ static void judge(struct node *n, unsigned slot, bool oom_rose)
     f->first = first_failed(n, slot);
     failure_judge(f, report_was_signalled(n, slot), oom_rose);
     f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
+}
+
+/* A rank that elrun stopped had printed why it failed; or so it seemed, until another one had survived the same. */
+static void judge_again(struct node *n, unsigned slot, bool oom_rose)
+{
+    struct failure *f = &n->worker[slot].failure;
+    for (unsigned i = 0; i < n->nproc && f->raised && report_was_signalled(n, slot); i++)
+        if (n->worker[i].bad && !report_was_signalled(n, i) && caught_by_other(f, &n->worker[i].failure)) {
+            f->raised = false;
+            judge(n, slot, oom_rose);
+        }
 }
 
 /* Where all stood is known of the moment in which the first one failed. */
@@ -112,6 +124,9 @@ static void collected(struct node *n)
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad)
+            judge_again(n, i, kills > 0);
     find_absent(n);
     last_one_explain(n);
     find_silent(n);

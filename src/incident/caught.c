@@ -36,5 +36,15 @@ bool caught_is_aside(const struct failure *f)
 
 bool caught_is_old(const struct failure *f)
 {
-    return f->quiet && f->first && f->at - f->quiet + CAUGHT_SLOW < f->first;
+    return f->quiet && f->first && f->at - f->quiet + CAUGHT_NEAR < f->first;
+}
+
+bool caught_by_other(const struct failure *f, const struct failure *other)
+{
+    char mine[CLASSIFY_SIGN_MAX], theirs[CLASSIFY_SIGN_MAX] = "";
+    traceback_put(mine, sizeof mine, &f->found);
+    if (other->aside)
+        traceback_put(theirs, sizeof theirs, &other->found);
+    return f->raised && f->found.kind != TRACEBACK_NONE && other->by != FAILURE_BY_ELRUN &&
+           (strcmp(mine, theirs) == 0 || strcmp(mine, other->earlier) == 0 || strcmp(mine, other->survived) == 0);
 }

@@ -5,6 +5,7 @@
 
 #define CAUGHT_CHOSEN EL_MS(400) /* an exit status of the program's own follows what it prints at once */
 #define CAUGHT_SLOW   EL_SEC(1)  /* an interpreter needs no more to come to its end, but for what the program adds */
+#define CAUGHT_NEAR   EL_MS(800) /* ... and has closed its connections by then, if it does so before */
 #define CAUGHT_OLD    EL_SEC(10) /* whatever it was printed for, it is over */
 
 /* f->by, quiet, went_on and what was found are known: is what was found only something that it had printed before?
@@ -20,5 +21,9 @@ bool caught_is_aside(const struct failure *f);
  * process that raised and cannot exit holds its connections open, and so explains at most that others ran out of time;
  * one that closes them does it as it raises, or soon after. */
 bool caught_is_old(const struct failure *f);
+
+/* Judged: had `other` gone on after the very exception with which f's stderr ends, and did that fail by itself, of
+ * something else?  Then f will have caught it, too. */
+bool caught_by_other(const struct failure *f, const struct failure *other);
 
 #endif

@@ -184,8 +184,10 @@ static bool is_last_word(const struct traceback *t, const struct traceback_chain
     size_t at = python ? survived_words_end(t, chain, all) : t->end;
     struct text rest = {all.p + at, all.n - at}, line;
     unsigned lines = 0;
-    while (text_line(&rest, &line))
+    while (text_line(&rest, &line)) {
         lines += line.n > 0;
+        python &= !survived_goes_on(line);
+    }
     if (!python || survived_is_mild(t, all) || !survived_came_out(t, all))
         return false;
     return (!t->in_thread && lines <= LINES_BEHIND_MAX) || /* of a thread: the others go on, and say so */
@@ -205,32 +207,22 @@ static void unfolded(struct failure *f, struct el_buf *clean)
     el_buf_free(bad ? &out : &old);
 }
 
-/* "KeyError: 'x' (a.py:3)" */
-static void put_found(char *to, size_t size, const struct traceback *t)
-{
-    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
-    char type[64], message[110], file[40];
-    text_copy(type, sizeof type, t->type, strlen(t->type));
-    text_copy(message, sizeof message, t->message, strlen(t->message));
-    text_copy(file, sizeof file, name, strlen(name));
-    int n = snprintf(to, size, "%s%s%s", type, *type && *message ? ": " : "", message);
-    if (t->line)
-        snprintf(to + n, size - (size_t)n, " (%s:%u)", file, t->line);
-}
-
-/* An exception of a thread is printed, and the main thread goes on: perhaps it waits for that thread, for ever. */
-static void find_thread(struct failure *f, const struct traceback *found, struct text all)
+/* An exception of a thread is printed, and the main thread goes on: perhaps it waits for that thread, for ever.  After
+ * one of the main thread, which stands before another one, it went on. */
+static void find_before(struct failure *f, const struct traceback *found, struct text all)
 {
     struct traceback before;
     if (found->in_thread) {
-        put_found(f->thread, sizeof f->thread, found);
+        traceback_put(f->thread, sizeof f->thread, found);
         return;
     }
     if (found->kind == TRACEBACK_NONE || !found->start)
         return;
     traceback_find(&before, all.p, found->start);
     if (before.in_thread)
-        put_found(f->thread, sizeof f->thread, &before);
+        traceback_put(f->thread, sizeof f->thread, &before);
+    else if (before.kind == TRACEBACK_PYTHON || before.kind == TRACEBACK_GROUP)
+        traceback_put(f->earlier, sizeof f->earlier, &before);
 }
 
 /* Looks for what ended the program.  all becomes what it said after the last exception that it survived. */
@@ -245,7 +237,7 @@ static void find_end(struct failure *f, struct text *all, struct traceback *foun
         size_t at = survived_at(found, chain, *all, f->logged, classify_is_follower(c.rule));
         if (!at)
             return;
-        put_found(f->survived, sizeof f->survived, found);
+        traceback_put(f->survived, sizeof f->survived, found);
         *all = (struct text){all->p + at, all->n - at};
     }
 }
@@ -258,7 +250,7 @@ static void find_helper(struct failure *f, const struct traceback *found, struct
         return;
     traceback_find(&before, all.p, found->start);
     if (before.kind == TRACEBACK_FATAL || before.kind == TRACEBACK_CPLUS || before.kind == TRACEBACK_ABORT)
-        put_found(f->sign, sizeof f->sign, &before);
+        traceback_put(f->sign, sizeof f->sign, &before);
 }
 
 /* A child process had printed on the same stderr of what it died: that is what was wrong. */
@@ -269,7 +261,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
     if (f->words != CLASSIFY_NONE || !child_find(&child, &chain, found, all))
         return;
     take_words(f, &child, &chain, (struct text){all.p, found->start});
-    put_found(f->sign, sizeof f->sign, &child);
+    traceback_put(f->sign, sizeof f->sign, &child);
 }
 
 static void add_stream(struct failure *f, enum failure_from from, const char *bytes, size_t n, struct el_mem *mem)
@@ -295,7 +287,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
-        find_thread(f, &found, all);
+        find_before(f, &found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;

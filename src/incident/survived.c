@@ -102,8 +102,7 @@ static bool is_one_form(struct text a, struct text b)
     return number && i == a.n && k == b.n;
 }
 
-/* "eval failed, continuing without it": whoever caught it says so. */
-static bool says_it_goes_on(struct text line)
+bool survived_goes_on(struct text line)
 {
     static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry",
                                      "skipping",   "skipped",      "ignoring", "ignored",   "non-fatal",
@@ -129,7 +128,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
         line = without_rank(line);
         if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
             continue;
-        if (line_is_record(line) || says_it_goes_on(line))
+        if (line_is_record(line) || survived_goes_on(line))
             return run ? run_at : at;
         bool same = last.n && is_one_form(last, line);
         run = same ? run + 1 : 0;
@@ -223,7 +222,7 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
     if ((t->kind != TRACEBACK_PYTHON && t->kind != TRACEBACK_GROUP) || t->nested)
         return 0;
     const size_t at = survived_words_end(t, chain, all);
-    if (logged && says_it_goes_on(line_before(t, all)))
+    if (logged && survived_goes_on(line_before(t, all)))
         return at;
     struct text rest = {all.p + at, all.n - at}, line, told = {t->message, strlen(t->message)};
     char words[TOLD_MOST + 1];

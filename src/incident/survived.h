@@ -17,6 +17,9 @@ bool survived_is_mild(const struct traceback *t, struct text all);
  * knows: true. */
 bool survived_came_out(const struct traceback *t, struct text all);
 
+/* "eval failed, continuing without it": whoever caught it says so. */
+bool survived_goes_on(struct text line);
+
 /* Where the exception's own words end, and not other output that looks like more of them. */
 size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
 

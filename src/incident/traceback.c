@@ -526,6 +526,18 @@ static void last_lines(struct traceback *t, struct text all)
     last_line_tell((struct text){all.p + start, end - start}, t->message, sizeof t->message);
 }
 
+void traceback_put(char *to, size_t size, const struct traceback *t)
+{
+    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
+    char type[64], message[110], file[40];
+    text_copy(type, sizeof type, t->type, strlen(t->type));
+    text_copy(message, sizeof message, t->message, strlen(t->message));
+    text_copy(file, sizeof file, name, strlen(name));
+    int n = snprintf(to, size, "%s%s%s", type, *type && *message ? ": " : "", message);
+    if (t->line)
+        snprintf(to + n, size - (size_t)n, " (%s:%u)", file, t->line);
+}
+
 void traceback_find(struct traceback *t, const char *text, size_t n)
 {
     struct traceback_chain chain;

@@ -65,8 +65,45 @@ static const struct {
      "exit code 1; it had printed: Timeout: faulthandler's time limit ran out (t.py:5)"},
 };
 
+/* Two ranks print the same, and one of them goes on: so did the other. */
+static void test_both(void)
+{
+    static const struct {
+        const char *text;
+        int code;
+        bool same;
+        const char *why;
+    } rows_both[] = {
+        {KEY TB "ValueError: bad lr\n", 1, true, "it raised something else later"},
+        {KEY, 3, true, "it chose its status a while later"},
+        {KEY, 1, false, "it has failed of the same"},
+        {TB "ValueError: bad lr\n", 1, false, "it printed something else"},
+        {TB "KeyError: 'b'\n" TB "ValueError: bad lr\n", 1, false, "it survived something else"},
+    };
+    struct failure f;
+    failure_init(&f);
+    f.end = FAILURE_SIGNAL;
+    f.code = SIGTERM;
+    failure_add_stderr(&f, KEY, sizeof KEY - 1, NULL);
+    failure_judge(&f, true, false);
+    for (size_t i = 0; i < COUNT_OF(rows_both); i++) {
+        struct failure other;
+        failure_init(&other);
+        other.end = FAILURE_EXIT;
+        other.code = rows_both[i].code;
+        other.at = EL_SEC(100);
+        failure_add_stderr(&other, rows_both[i].text, strlen(rows_both[i].text), NULL);
+        failure_add_times(&other, other.at - EL_MS(500), 0);
+        failure_judge(&other, false, false);
+        is_num(caught_by_other(&f, &other), rows_both[i].same, rows_both[i].why);
+        failure_free(&other, NULL);
+    }
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_both();
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct el_buf out = EL_BUF_INIT(NULL, 0);
         struct failure f;

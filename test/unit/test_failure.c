@@ -282,6 +282,8 @@ static void test_raised(void)
     static const char
         own[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\nValueError: x\n",
         closed[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n" CLOSED "\n",
+        fallback[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nOSError: x\n"
+                     "falling back to cpu\n",
         mild[] = "WARNING:root:no apex\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
                  "ImportError: x\n",
         grave[] = "ERROR:root:no data\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
@@ -313,6 +315,7 @@ static void test_raised(void)
         {FAILURE_SIGNAL, 15, false, grave, FAILURE_BY_ITSELF, true, "it logged an error, and could not exit"},
         {FAILURE_SIGNAL, 15, false, inner, FAILURE_BY_ELRUN, false, "a function had caught it"},
         {FAILURE_SIGNAL, 15, false, chained, FAILURE_BY_ITSELF, true, "a function had caught only the first one"},
+        {FAILURE_SIGNAL, 15, false, fallback, FAILURE_BY_ELRUN, false, "it says that it goes on"},
         {FAILURE_SIGNAL, 15, false, epochs, FAILURE_BY_ELRUN, false, "it went on, and said so"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -340,8 +343,8 @@ static void test_old(void)
         enum failure_by by;
         const char *why;
     } rows[] = {
-        {own, 1000, 1900, FAILURE_BY_ITSELF, "it raised, and the others failed"},
-        {own, 1000, 2100, FAILURE_BY_ELRUN, "it had caught that, and the others failed later"},
+        {own, 1000, 1700, FAILURE_BY_ITSELF, "it raised, and the others failed"},
+        {own, 1000, 1900, FAILURE_BY_ELRUN, "it had caught that, and the others failed later"},
         {own, 1000, 0, FAILURE_BY_ITSELF, "the others ran out of time"},
         {own, 2500, 1000, FAILURE_BY_ITSELF, "it came behind the first end"},
         {thread, 1000, 3000, FAILURE_BY_ELRUN, "a thread had ended long before, and nobody missed it"},
