@@ -114,6 +114,7 @@ static void maybe_answer(struct look *l)
     l->words.end = f->end;
     l->words.code = f->code;
     l->words.at = f->at;
+    l->words.elapsed = f->elapsed;
     failure_add_times(&l->words, l->err_at, l->out_at);
     failure_judge(&l->words, false, false);
     l->node->worker[l->slot].in_vain = l->words.class == FAILURE_CLASS_HANG;

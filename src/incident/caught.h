@@ -3,18 +3,20 @@
 #define INCIDENT_CAUGHT_H
 #include "incident/failure.h"
 
-#define CAUGHT_CHOSEN EL_MS(400) /* an exit status of the program's own follows what it prints at once */
-#define CAUGHT_SLOW   EL_SEC(1)  /* an interpreter needs no more to come to its end, but for what the program adds */
-#define CAUGHT_NEAR   EL_MS(800) /* ... and has closed its connections by then, if it does so before */
-#define CAUGHT_OLD    EL_SEC(10) /* whatever it was printed for, it is over */
+#define CAUGHT_END      EL_MS(400) /* an interpreter comes to its end in that, and ... */
+#define CAUGHT_LOADED   8 /* ... in an eighth of its life more: who has loaded much takes long for both, and ... */
+#define CAUGHT_END_MOST EL_SEC(2)  /* ... in no more than that: PyTorch's takes 0.4 to 1.7 s */
+#define CAUGHT_SLOW     EL_MS(400) /* what a tear-down of the program's own may add, where other signs are weak */
+#define CAUGHT_NEAR     EL_MS(800) /* who raises closes its connections within that, if it does before it exits */
+#define CAUGHT_OLD      EL_SEC(10) /* whatever it was printed for, it is over */
 
 /* f->by, quiet, went_on and what was found are known: is what was found only something that it had printed before?
  *  - faulthandler's time limit ends a program by itself, with status 1 and at once, or not at all;
  *  - a signal comes of no exception; only where the interpreter tears itself apart after an uncaught one it may;
  *  - Python ends with 1 after an uncaught exception, however slowly; any other status was chosen by the program, which
  *    has caught it, and tells of it when it leaves.
- * An exception that says that a peer is gone is taken at its word until it is old: who has lost its peers and leaves in
- * whichever way must not be named before the one that made it so. */
+ * An exception that says that a peer is gone is taken at its word, with 1 always, else until it is old: who has lost
+ * its peers and leaves in whichever way must not be named before the one that made it so. */
 bool caught_is_aside(const struct failure *f);
 
 /* f->first and quiet are known: was its last word so long before anybody failed that it is no reason for that?  A

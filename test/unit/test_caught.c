@@ -24,44 +24,50 @@ static const struct {
     const char *why, *text;
     enum failure_end end;
     int code;
-    unsigned quiet_ms;
+    unsigned quiet_ms, elapsed_ms;
     enum failure_class class;
     const char *ending;
 } rows[] = {
-    {"an uncaught exception", KEY, FAILURE_EXIT, 1, 10, FAILURE_CLASS_CODE, "exit code 1: KeyError: 'a' (t.py:3)"},
-    {"... and a slow end", KEY, FAILURE_EXIT, 1, 5000, FAILURE_CLASS_CODE, "exit code 1: KeyError: 'a' (t.py:3)"},
-    {"... which says more", KEY STEP "bye\n", FAILURE_EXIT, 1, 500, FAILURE_CLASS_CODE,
+    {"an uncaught exception", KEY, FAILURE_EXIT, 1, 10, 0, FAILURE_CLASS_CODE, "exit code 1: KeyError: 'a' (t.py:3)"},
+    {"... and a slow end", KEY, FAILURE_EXIT, 1, 5000, 0, FAILURE_CLASS_CODE, "exit code 1: KeyError: 'a' (t.py:3)"},
+    {"... which says more", KEY STEP "bye\n", FAILURE_EXIT, 1, 500, 0, FAILURE_CLASS_CODE,
      "exit code 1: KeyError: 'a' (t.py:3)"},
-    {"caught, and lines and time after it", ECC "retry ok\n", FAILURE_EXIT, 1, 1100, FAILURE_CLASS_UNKNOWN,
+    {"caught, and lines and time after it", ECC "retry ok\n", FAILURE_EXIT, 1, 1100, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 1; it had printed: RuntimeError: CUDA error: uncorrectable ECC error encountered (t.py:3)"},
-    {"of long ago", KEY, FAILURE_EXIT, 1, 10001, FAILURE_CLASS_UNKNOWN,
+    {"of long ago", KEY, FAILURE_EXIT, 1, 10001, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 1; it had printed: KeyError: 'a' (t.py:3)"},
-    {"logged, and a status chosen for it", LOG KEY, FAILURE_EXIT, 3, 100, FAILURE_CLASS_CODE,
+    {"logged, and a status chosen for it", LOG KEY, FAILURE_EXIT, 3, 100, 0, FAILURE_CLASS_CODE,
      "exit code 3: KeyError: 'a' (t.py:3)"},
-    {"... with a last word", KEY STEP "Training failed\n", FAILURE_EXIT, 3, 100, FAILURE_CLASS_CODE,
+    {"... with a last word", KEY STEP "Training failed\n", FAILURE_EXIT, 3, 100, 0, FAILURE_CLASS_CODE,
      "exit code 3: KeyError: 'a' (t.py:3)"},
-    {"another status later", BUSY, FAILURE_EXIT, 3, 500, FAILURE_CLASS_UNKNOWN,
+    {"another status later", BUSY, FAILURE_EXIT, 3, 500, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 3; it had printed: OSError: 503 Server Error: Service Unavailable for url: http://w (t.py:3)"},
-    {"another status behind other output", KEY STEP, FAILURE_EXIT, 3, 10, FAILURE_CLASS_UNKNOWN,
+    {"another status, of a process that has loaded much", BUSY, FAILURE_EXIT, 3, 900, 4100, FAILURE_CLASS_NETWORK,
+     "exit code 3: OSError: 503 Server Error: Service Unavailable for url: http://w (t.py:3)"},
+    {"... and of one that ran for long", BUSY, FAILURE_EXIT, 3, 2100, 900000, FAILURE_CLASS_UNKNOWN,
+     "exit code 3; it had printed: OSError: 503 Server Error: Service Unavailable for url: http://w (t.py:3)"},
+    {"another status behind other output", KEY STEP, FAILURE_EXIT, 3, 10, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 3; it had printed: KeyError: 'a' (t.py:3)"},
-    {"who has lost its peers leaves as it likes", CLOSED, FAILURE_EXIT, 3, 2000, FAILURE_CLASS_NETWORK, NULL},
-    {"a crash at work", KEY FATAL IN_MAIN, FAILURE_SIGNAL, SIGSEGV, 10, FAILURE_CLASS_UNKNOWN,
+    {"who has lost its peers leaves as it likes", CLOSED, FAILURE_EXIT, 3, 2000, 0, FAILURE_CLASS_NETWORK, NULL},
+    {"... however long that takes", CLOSED, FAILURE_EXIT, 1, 30000, 0, FAILURE_CLASS_NETWORK, NULL},
+    {"... but chose its status long after", CLOSED, FAILURE_EXIT, 3, 13000, 0, FAILURE_CLASS_UNKNOWN, NULL},
+    {"a crash at work", KEY FATAL IN_MAIN, FAILURE_SIGNAL, SIGSEGV, 10, 0, FAILURE_CLASS_UNKNOWN,
      "signal 11 (SIGSEGV): Fatal Python error: Segmentation fault (t.py:9)"},
-    {"a crash in the tear-down of an uncaught one", KEY FATAL "  <no Python frame>\n", FAILURE_SIGNAL, SIGSEGV, 10,
+    {"a crash in the tear-down of an uncaught one", KEY FATAL "  <no Python frame>\n", FAILURE_SIGNAL, SIGSEGV, 10, 0,
      FAILURE_CLASS_UNKNOWN, "signal 11 (SIGSEGV): KeyError: 'a' (t.py:3)"},
-    {"a crash later", KEY, FAILURE_SIGNAL, SIGSEGV, 1500, FAILURE_CLASS_UNKNOWN,
+    {"a crash later", KEY, FAILURE_SIGNAL, SIGSEGV, 1500, 0, FAILURE_CLASS_UNKNOWN,
      "signal 11 (SIGSEGV); it had printed: KeyError: 'a' (t.py:3)"},
     {"a fault that it had survived before", ECC "falling back to cpu\n" TB "ConnectionResetError: [Errno 104] reset\n",
-     FAILURE_EXIT, 1, 10, FAILURE_CLASS_NETWORK, "exit code 1: ConnectionResetError: [Errno 104] reset (t.py:3)"},
-    {"a fault that is told before it", "NCCL WARN uncorrectable ECC error encountered\n" CLOSED, FAILURE_EXIT, 1, 10,
+     FAILURE_EXIT, 1, 10, 0, FAILURE_CLASS_NETWORK, "exit code 1: ConnectionResetError: [Errno 104] reset (t.py:3)"},
+    {"a fault that is told before it", "NCCL WARN uncorrectable ECC error encountered\n" CLOSED, FAILURE_EXIT, 1, 10, 0,
      FAILURE_CLASS_HARDWARE, NULL},
-    {"killed", TB "MemoryError: cache of 10 GiB\n", FAILURE_SIGNAL, SIGKILL, 500, FAILURE_CLASS_OUTSIDE,
+    {"killed", TB "MemoryError: cache of 10 GiB\n", FAILURE_SIGNAL, SIGKILL, 500, 0, FAILURE_CLASS_OUTSIDE,
      "signal 9 (SIGKILL), from outside elrun; it had printed: MemoryError: cache of 10 GiB (t.py:3)"},
-    {"faulthandler's limit ended it", LIMIT, FAILURE_EXIT, 1, 10, FAILURE_CLASS_HANG,
+    {"faulthandler's limit ended it", LIMIT, FAILURE_EXIT, 1, 10, 0, FAILURE_CLASS_HANG,
      "exit code 1: Timeout: faulthandler's time limit ran out (t.py:5)"},
-    {"... or only showed where it stood", LIMIT, FAILURE_EXIT, 5, 10, FAILURE_CLASS_UNKNOWN,
+    {"... or only showed where it stood", LIMIT, FAILURE_EXIT, 5, 10, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 5; it had printed: Timeout: faulthandler's time limit ran out (t.py:5)"},
-    {"... long ago", LIMIT, FAILURE_EXIT, 1, 1500, FAILURE_CLASS_UNKNOWN,
+    {"... long ago", LIMIT, FAILURE_EXIT, 1, 1500, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 1; it had printed: Timeout: faulthandler's time limit ran out (t.py:5)"},
 };
 
@@ -111,6 +117,7 @@ int main(void)
         f.end = rows[i].end;
         f.code = rows[i].code;
         f.at = EL_SEC(100);
+        f.elapsed = EL_MS(rows[i].elapsed_ms);
         failure_add_stderr(&f, rows[i].text, strlen(rows[i].text), NULL);
         failure_add_times(&f, f.at - EL_MS(rows[i].quiet_ms), 0);
         failure_judge(&f, false, false);
