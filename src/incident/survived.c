@@ -193,7 +193,7 @@ bool survived_is_mild(const struct traceback *t, struct text all)
 
 bool survived_came_out(const struct traceback *t, struct text all)
 {
-    static const char *const outermost[] = {"<module>", "_run_module_as_main", "_bootstrap"};
+    static const char *const outermost[] = {"<module>", "_run_module_as_main", "_bootstrap", "main", "_main"};
     struct text rest = {all.p + t->start, t->end - t->start}, line;
     bool open = false, any = false;
     if (t->kind != TRACEBACK_PYTHON || t->in_thread || t->headless ||

@@ -13,8 +13,8 @@ bool survived_is_logged(const struct traceback *t, struct text all);
 bool survived_is_mild(const struct traceback *t, struct text all);
 
 /* Has one of its exceptions come through all frames of the program?  One that was caught ends at the function that
- * caught it: it may come from the outermost one only if that did so.  Where frames were cut off or left out, nobody
- * knows: true. */
+ * caught it: it may come from the outermost one only if that did so.  Behind main(), which logs what ended it and
+ * cleans up, there is as a rule nothing but the end.  Where frames were cut off or left out, nobody knows: true. */
 bool survived_came_out(const struct traceback *t, struct text all);
 
 /* "eval failed, continuing without it": whoever caught it says so. */

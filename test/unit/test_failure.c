@@ -284,6 +284,7 @@ static void test_raised(void)
         closed[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n" CLOSED "\n",
         fallback[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nOSError: x\n"
                      "falling back to cpu\n",
+        in_main[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in main\nOSError: x\n",
         mild[] = "WARNING:root:no apex\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
                  "ImportError: x\n",
         grave[] = "ERROR:root:no data\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
@@ -314,6 +315,7 @@ static void test_raised(void)
         {FAILURE_SIGNAL, 15, false, mild, FAILURE_BY_ELRUN, false, "it logged a warning, and went on"},
         {FAILURE_SIGNAL, 15, false, grave, FAILURE_BY_ITSELF, true, "it logged an error, and could not exit"},
         {FAILURE_SIGNAL, 15, false, inner, FAILURE_BY_ELRUN, false, "a function had caught it"},
+        {FAILURE_SIGNAL, 15, false, in_main, FAILURE_BY_ITSELF, true, "it printed that, and cleaned up"},
         {FAILURE_SIGNAL, 15, false, chained, FAILURE_BY_ITSELF, true, "a function had caught only the first one"},
         {FAILURE_SIGNAL, 15, false, fallback, FAILURE_BY_ELRUN, false, "it says that it goes on"},
         {FAILURE_SIGNAL, 15, false, epochs, FAILURE_BY_ELRUN, false, "it went on, and said so"},
