@@ -282,7 +282,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     find_child(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
-    f->went_on |= named && !survived_is_end(&found, &chain, all);
+    f->went_on |= named && (survived_is_mild(&found, all) || !survived_is_end(&found, &chain, all));
     f->gave_up |= named && survived_gave_up(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);

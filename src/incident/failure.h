@@ -94,7 +94,7 @@ struct failure {
     char xid_device[20]; /* PCI address */
     bool raised;         /* its stderr ends with an exception that nobody caught, of whichever thread */
     bool spoke_first;    /* nothing came on its stderr after elrun's first signal */
-    bool went_on;        /* perhaps: other lines came between that and its end */
+    bool went_on;        /* perhaps: other lines came between that and its end, or it was a warning */
     bool lingered;       /* ... or a while without any */
     bool gave_up;        /* went_on: the last of those lines tells of an error, or of the end */
     bool aside;          /* it had printed that exception, and its end has another reason */

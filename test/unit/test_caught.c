@@ -40,6 +40,8 @@ static const struct {
      "exit code 3: KeyError: 'a' (t.py:3)"},
     {"... with a last word", KEY STEP "Training failed\n", FAILURE_EXIT, 3, 100, 0, FAILURE_CLASS_CODE,
      "exit code 3: KeyError: 'a' (t.py:3)"},
+    {"logged as a warning", "WARNING:root:no apex\n" KEY, FAILURE_EXIT, 3, 100, 0, FAILURE_CLASS_UNKNOWN,
+     "exit code 3; it had printed: KeyError: 'a' (t.py:3)"},
     {"another status later", BUSY, FAILURE_EXIT, 3, 500, 0, FAILURE_CLASS_UNKNOWN,
      "exit code 3; it had printed: OSError: 503 Server Error: Service Unavailable for url: http://w (t.py:3)"},
     {"another status, of a process that has loaded much", BUSY, FAILURE_EXIT, 3, 900, 4100, FAILURE_CLASS_NETWORK,
