@@ -18,6 +18,7 @@ struct look {
     struct errfile file;
     char path[PATH_MAX]; /* of the error file */
     bool reading, tailing, tailed;
+    el_usec err_at, out_at; /* when the last bytes of its streams were read */
 };
 
 struct consequence {
@@ -112,6 +113,9 @@ static void maybe_answer(struct look *l)
     const struct failure *f = &l->node->worker[l->slot].failure;
     l->words.end = f->end;
     l->words.code = f->code;
+    l->words.at = f->at;
+    l->words.elapsed = f->elapsed;
+    failure_add_times(&l->words, l->err_at, l->out_at);
     failure_judge(&l->words, false, false);
     l->node->worker[l->slot].in_vain = l->words.class == FAILURE_CLASS_HANG;
     l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
@@ -142,6 +146,8 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     if (is_forgotten(l))
         return;
     l->tailed = true;
+    l->err_at = err->at;
+    l->out_at = out->at;
     if (err->len)
         failure_add_stderr(&l->words, err->bytes, err->len, NULL);
     if (out->len)

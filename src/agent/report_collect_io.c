@@ -6,6 +6,7 @@
 #include "agent/node.h"
 #include "agent/report_private.h"
 #include "incident/absent.h"
+#include "incident/caught.h"
 #include "incident/hung.h"
 
 static bool evidence_complete(const struct node *n)
@@ -32,11 +33,42 @@ static void make_digest(struct node *n)
         n->digest.steps = n->steps.sum.made - n->steps_before;
 }
 
+/* When the first one failed, at the earliest.  0: not known, or the others only ran out of time, for which who stands
+ * is a reason however long ago it raised. */
+static el_usec first_failed(const struct node *n, unsigned slot)
+{
+    const struct failure *f = &n->worker[slot].failure;
+    el_usec first = EL_NEVER;
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad && !report_was_signalled(n, i) && n->worker[i].failure.at < first)
+            first = n->worker[i].failure.at;
+    if (n->core.group.stuck || (first == EL_NEVER && n->membership && membership_is_late(n->membership)) ||
+        consequence_is_late(n))
+        return 0;
+    if (first != EL_NEVER || !n->membership || f->stop_wall_usec < 0 || f->stop_wall_usec > f->wall_usec)
+        return first == EL_NEVER ? 0 : first;
+    el_usec ago =
+        (el_usec)(f->wall_usec - f->stop_wall_usec) + n->core.conf.consequence; /* it may have waited for us */
+    return f->at > ago ? f->at - ago : 0;
+}
+
 static void judge(struct node *n, unsigned slot, bool oom_rose)
 {
     struct failure *f = &n->worker[slot].failure;
+    f->first = first_failed(n, slot);
     failure_judge(f, report_was_signalled(n, slot), oom_rose);
     f->witnessed |= n->conf->on_text_suspect == CONF_TEXT_ACT;
+}
+
+/* A rank that elrun stopped had printed why it failed; or so it seemed, until another one had survived the same. */
+static void judge_again(struct node *n, unsigned slot, bool oom_rose)
+{
+    struct failure *f = &n->worker[slot].failure;
+    for (unsigned i = 0; i < n->nproc && f->raised && report_was_signalled(n, slot); i++)
+        if (n->worker[i].bad && !report_was_signalled(n, i) && caught_by_other(f, &n->worker[i].failure)) {
+            f->raised = false;
+            judge(n, slot, oom_rose);
+        }
 }
 
 /* Where all stood is known of the moment in which the first one failed. */
@@ -92,6 +124,9 @@ static void collected(struct node *n)
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
+    for (unsigned i = 0; i < n->nproc; i++)
+        if (n->worker[i].bad)
+            judge_again(n, i, kills > 0);
     find_absent(n);
     last_one_explain(n);
     find_silent(n);
@@ -183,6 +218,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     el_usec at = f->tail_from == FAILURE_FROM_STDOUT ? out->at : err->at;
     if (at && f->at > at + NODE_LAST_LINE_TIME)
         failure_silent_since(f);
+    failure_add_times(f, err->at, out->at);
     if (err->at && f->at > err->at + NODE_LINGER_TIME && f->stop_wall_usec < 0)
         failure_lingered(f);
     maybe_collected(n);

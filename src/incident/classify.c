@@ -372,13 +372,27 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
     c->private_link = python && rows[c->rule].follower && is_any_connection(c->rule) && is_private(frames);
 }
 
+/* Where another exception ends that the program printed before this one: it went on after it, and what that said is no
+ * reason for this one.  Of a thread or a child process: that may well be one. */
+static size_t behind_survived(const struct traceback *t, struct text all)
+{
+    struct traceback before;
+    if ((t->kind != TRACEBACK_PYTHON && t->kind != TRACEBACK_GROUP) || t->in_thread || !t->start)
+        return 0;
+    traceback_find(&before, all.p, t->start);
+    bool python = before.kind == TRACEBACK_PYTHON || before.kind == TRACEBACK_GROUP;
+    return python && !before.in_thread ? before.end : 0;
+}
+
 /* From so many lines before the exception on; where there is none, the last ones. */
 static struct text near_end(const struct traceback *t, struct text all)
 {
+    const size_t from = behind_survived(t, all);
     size_t at = t->kind == TRACEBACK_NONE ? all.n : t->start;
     for (unsigned lines = 0; at > 0 && lines <= NEAR_LINES; lines += at > 0)
         for (at--; at > 0 && all.p[at - 1] != '\n';)
             at--;
+    at = at < from ? from : at;
     return (struct text){all.p + at, all.n - at};
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/caught.h"
 #include "incident/child.h"
 #include "incident/refusal.h"
 #include "incident/survived.h"
@@ -180,12 +181,18 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
 /* Nothing but a few lines comes behind an exception that ended the main thread, or another one. */
 static bool is_last_word(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
-    struct text rest = {all.p + t->end, all.n - t->end}, line;
+    bool python = t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP;
+    size_t at = python ? survived_words_end(t, chain, all) : t->end;
+    struct text rest = {all.p + at, all.n - at}, line;
     unsigned lines = 0;
-    while (text_line(&rest, &line))
+    while (text_line(&rest, &line)) {
         lines += line.n > 0;
-    return (t->kind == TRACEBACK_PYTHON || t->kind == TRACEBACK_GROUP) && lines <= LINES_BEHIND_MAX &&
-           (!t->in_thread || survived_is_end(t, chain, all)); /* the others go on, and say so */
+        python &= !survived_goes_on(line);
+    }
+    if (!python || survived_is_mild(t, all) || !survived_came_out(t, all))
+        return false;
+    return (!t->in_thread && lines <= LINES_BEHIND_MAX) || /* of a thread: the others go on, and say so */
+           survived_is_end(t, chain, all);
 }
 
 /* In place; without memory for it the text stays as it is. */
@@ -201,32 +208,22 @@ static void unfolded(struct failure *f, struct el_buf *clean)
     el_buf_free(bad ? &out : &old);
 }
 
-/* "KeyError: 'x' (a.py:3)" */
-static void put_found(char *to, size_t size, const struct traceback *t)
-{
-    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
-    char type[64], message[110], file[40];
-    text_copy(type, sizeof type, t->type, strlen(t->type));
-    text_copy(message, sizeof message, t->message, strlen(t->message));
-    text_copy(file, sizeof file, name, strlen(name));
-    int n = snprintf(to, size, "%s%s%s", type, *type && *message ? ": " : "", message);
-    if (t->line)
-        snprintf(to + n, size - (size_t)n, " (%s:%u)", file, t->line);
-}
-
-/* An exception of a thread is printed, and the main thread goes on: perhaps it waits for that thread, for ever. */
-static void find_thread(struct failure *f, const struct traceback *found, struct text all)
+/* An exception of a thread is printed, and the main thread goes on: perhaps it waits for that thread, for ever.  After
+ * one of the main thread, which stands before another one, it went on. */
+static void find_before(struct failure *f, const struct traceback *found, struct text all)
 {
     struct traceback before;
     if (found->in_thread) {
-        put_found(f->thread, sizeof f->thread, found);
+        traceback_put(f->thread, sizeof f->thread, found);
         return;
     }
     if (found->kind == TRACEBACK_NONE || !found->start)
         return;
     traceback_find(&before, all.p, found->start);
     if (before.in_thread)
-        put_found(f->thread, sizeof f->thread, &before);
+        traceback_put(f->thread, sizeof f->thread, &before);
+    else if (before.kind == TRACEBACK_PYTHON || before.kind == TRACEBACK_GROUP)
+        traceback_put(f->earlier, sizeof f->earlier, &before);
 }
 
 /* Looks for what ended the program.  all becomes what it said after the last exception that it survived. */
@@ -241,7 +238,7 @@ static void find_end(struct failure *f, struct text *all, struct traceback *foun
         size_t at = survived_at(found, chain, *all, f->logged, classify_is_follower(c.rule));
         if (!at)
             return;
-        put_found(f->survived, sizeof f->survived, found);
+        traceback_put(f->survived, sizeof f->survived, found);
         *all = (struct text){all->p + at, all->n - at};
     }
 }
@@ -254,7 +251,7 @@ static void find_helper(struct failure *f, const struct traceback *found, struct
         return;
     traceback_find(&before, all.p, found->start);
     if (before.kind == TRACEBACK_FATAL || before.kind == TRACEBACK_CPLUS || before.kind == TRACEBACK_ABORT)
-        put_found(f->sign, sizeof f->sign, &before);
+        traceback_put(f->sign, sizeof f->sign, &before);
 }
 
 /* A child process had printed on the same stderr of what it died: that is what was wrong. */
@@ -265,7 +262,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
     if (f->words != CLASSIFY_NONE || !child_find(&child, &chain, found, all))
         return;
     take_words(f, &child, &chain, (struct text){all.p, found->start});
-    put_found(f->sign, sizeof f->sign, &child);
+    traceback_put(f->sign, sizeof f->sign, &child);
     text_copy(f->child, sizeof f->child, child.type, strlen(child.type));
 }
 
@@ -287,11 +284,12 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     find_child(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
-    f->went_on |= named && !survived_is_end(&found, &chain, all);
+    f->went_on |= named && (survived_is_mild(&found, all) || !survived_is_end(&found, &chain, all));
+    f->gave_up |= named && survived_gave_up(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
-        find_thread(f, &found, all);
+        find_before(f, &found, all);
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -328,6 +326,12 @@ void failure_silent_since(struct failure *f)
 void failure_lingered(struct failure *f)
 {
     f->lingered = true;
+}
+
+void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at)
+{
+    el_usec at = f->stack && f->stack_from == FAILURE_FROM_STDOUT ? out_at : err_at;
+    f->quiet = at && f->at > at ? f->at - at : 0;
 }
 
 /* --- the kernel's log --- */
@@ -392,8 +396,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
     el_buf_free(&lines);
 }
 
-/* Signals that a program brings upon itself; all others come from somebody. */
-static bool is_crash(int number)
+bool failure_is_crash(int number)
 {
     return failure_limit_text(number) || number == SIGSEGV || number == SIGABRT || number == SIGBUS ||
            number == SIGILL || number == SIGFPE || number == SIGTRAP || number == SIGSYS || number == SIGPIPE;
@@ -409,17 +412,17 @@ static bool failed_before_stop(const struct failure *f)
  * its own tear-down, or waited for a thread of its own), or came too late to do so. */
 static bool raised_before_stop(const struct failure *f)
 {
-    bool own = f->raised && !f->found.in_thread && !classify_is_follower(f->words) &&
+    bool own = f->raised && !caught_is_old(f) && !f->found.in_thread && !classify_is_follower(f->words) &&
                classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
-    return own &&
-           (f->end == FAILURE_SIGNAL ? !is_crash(f->code) : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
+    return own && (f->end == FAILURE_SIGNAL ? !failure_is_crash(f->code)
+                                            : f->end == FAILURE_EXIT && f->code == 1 && f->spoke_first);
 }
 
 /* A thread of it had ended by an exception, and it stood until elrun ended it. */
 static bool stood_by_thread(const struct failure *f)
 {
-    return f->raised && f->found.in_thread && f->end == FAILURE_SIGNAL && !is_crash(f->code) &&
-           !classify_is_follower(f->words);
+    return f->raised && !caught_is_old(f) && f->found.in_thread && f->end == FAILURE_SIGNAL &&
+           !failure_is_crash(f->code) && !classify_is_follower(f->words);
 }
 
 bool failure_by_thread(const struct failure *f)
@@ -456,7 +459,7 @@ static enum failure_by who(const struct failure *f, bool stopped, bool oom_rose)
     bool others = f->end == FAILURE_SIGNAL && f->oom == FAILURE_OOM_OTHERS;
     if (killed && oom_rose && !others)
         return FAILURE_BY_OOM;
-    bool crash = is_crash(f->code) || failure_interrupts_itself(f);
+    bool crash = failure_is_crash(f->code) || failure_interrupts_itself(f);
     return f->end == FAILURE_SIGNAL && !crash ? FAILURE_BY_OUTSIDE : FAILURE_BY_ITSELF;
 }
 
@@ -511,6 +514,11 @@ static void classify(struct failure *f, bool oom_rose)
     }
     if (f->rule == CLASSIFY_INTERRUPT && f->by == FAILURE_BY_ITSELF && f->end == FAILURE_SIGNAL)
         set_rule(f, CLASSIFY_NONE);
+    if (caught_is_aside(f)) {
+        f->aside = true;
+        f->sign[0] = 0;
+        set_rule(f, CLASSIFY_NONE);
+    }
     if (f->rule == CLASSIFY_TYPE && !failure_by_exception(f)) /* an exception that did not end it */
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
@@ -529,6 +537,8 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     assert(f->end != FAILURE_EXIT || (f->code > 0 && f->code < 256));
     f->by = who(f, stopped, oom_rose);
     classify(f, oom_rose);
+    if (f->by == FAILURE_BY_ELRUN && !f->follower && !f->witnessed) /* what it had printed has not ended it */
+        set_rule(f, CLASSIFY_NONE);
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         f->class = FAILURE_CLASS_HANG;
         f->odd |= f->thread[0] != 0;

@@ -92,12 +92,16 @@ struct failure {
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20];              /* PCI address */
-    bool raised;                      /* its stderr ends with an exception that nobody caught, of whichever thread */
-    bool spoke_first;                 /* nothing came on its stderr after elrun's first signal */
-    bool went_on;                     /* perhaps: other lines came between that and its end */
-    bool lingered;                    /* ... or a while without any */
-    bool helper;                      /* what refused its command line was another program, by its name */
+    char xid_device[20]; /* PCI address */
+    bool raised;         /* its stderr ends with an exception that nobody caught, of whichever thread */
+    bool spoke_first;    /* nothing came on its stderr after elrun's first signal */
+    bool went_on;        /* perhaps: other lines came between that and its end, or it was a warning */
+    bool lingered;       /* ... or a while without any */
+    bool gave_up;        /* went_on: the last of those lines tells of an error, or of the end */
+    bool aside;          /* it had printed that exception, and its end has another reason */
+    bool helper;         /* what refused its command line was another program, by its name */
+    el_usec first; /* when the first worker of the attempt failed, at the earliest; 0 = not known, or by a time-out */
+    el_usec quiet; /* nothing had come on that stream for so long when it ended; 0 = not known */
     bool texts_short;                 /* memory for some of the texts was refused */
     enum classify_rule words;         /* the row that its last words fit */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
@@ -105,6 +109,7 @@ struct failure {
     bool logged;                      /* the exception was caught, and printed by a logger */
     char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
                                        */
+    char earlier[CLASSIFY_SIGN_MAX];  /* the same, right before what was found */
     char child[64];                 /* the type of the exception that ended a child process, which decides; "" = none */
     char thread[CLASSIFY_SIGN_MAX]; /* the same of a thread of it, whose end ends no program; "" = none */
     char sign[CLASSIFY_SIGN_MAX];   /* a line of its output outside the traceback that says why; "" = none */
@@ -128,6 +133,8 @@ void failure_add_stdout(struct failure *f, const char *bytes, size_t n, struct e
 void failure_silent_since(struct failure *f);
 /* By itself it ended only a while after its last word: longer than an interpreter needs to come to its end. */
 void failure_lingered(struct failure *f);
+/* When the last bytes of its streams were read, on the clock of f->at; 0 = not known.  After the streams. */
+void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at);
 /* What the kernel's log has had since the worker's start. */
 void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 
@@ -168,6 +175,9 @@ enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLAS
 
 /* elrun's exit status for this root cause, as spec/torchrun.md 7 and 12 have it. */
 int failure_exit_status(const struct failure *f, enum failure_status_as how);
+
+/* A signal that a program brings upon itself; all others come from somebody. */
+bool failure_is_crash(int signal);
 
 /* What this signal says of a limit that was reached, or a timer; NULL: nothing. */
 const char *failure_limit_text(int signal);

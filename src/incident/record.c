@@ -93,6 +93,7 @@ static const struct field top[] = {
     TOP(WORD, "class", class, 0, class_words),
     TOP(BOOL, "follower", follower, 0, NULL),
     TOP(BOOL, "raised", raised, 0, NULL),
+    TOP(BOOL, "printed_before", aside, 0, NULL),
     TOP(BOOL, "private_link", private_link, 0, NULL),
     TOP(WORD, "rule", rule, 0, rule_words),
     CHARS("sign", sign),

@@ -140,7 +140,7 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         if (f->found.in_thread && !failure_by_thread(f))
             el_buf_printf(out, "%s%s%s", brief ? "" : ": ", where, brief ? ": " : "");
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
-        bool apart = f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE;
+        bool apart = f->aside || (f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE);
         /* The words are those of the connection to it. */
         bool loader = classify_is_loader(f->rule) && !text_find(text_of(f->message), "worker");
         el_buf_puts(out, loader ? brief ? "" : ": " : "");
@@ -168,7 +168,7 @@ void summary_ending(const struct failure *f, struct el_buf *out)
 bool summary_is_raised(const struct failure *f)
 {
     return ((f->end == FAILURE_EXIT && f->code == 1) || failure_was_left(f)) && f->by == FAILURE_BY_ITSELF &&
-           f->message && !f->hung && f->watch != FAILURE_WATCH_UNTOLD;
+           f->message && !f->hung && !f->aside && f->watch != FAILURE_WATCH_UNTOLD;
 }
 
 void summary_brief(const struct failure *f, struct el_buf *out)

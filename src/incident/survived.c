@@ -102,6 +102,21 @@ static bool is_one_form(struct text a, struct text b)
     return number && i == a.n && k == b.n;
 }
 
+bool survived_goes_on(struct text line)
+{
+    static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry",
+                                     "skipping",   "skipped",      "ignoring", "ignored",   "non-fatal",
+                                     "proceeding", "retry ok",     "retried",  "recovered", "resuming"},
+                             *const denied[] = {"not",     "Not",   "giving up",       "cannot",
+                                                "no more", "never", "without retrying"};
+    bool any = false;
+    for (size_t i = 0; line.n && i < COUNT_OF(on); i++)
+        any |= has_word(line, on[i]);
+    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
+        any = !has_word(line, denied[i]);
+    return any;
+}
+
 /* Of the lines that were taken for the exception's message: from which on are they other output? */
 static size_t message_ends(struct text all, size_t from, size_t end)
 {
@@ -113,7 +128,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
         line = without_rank(line);
         if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
             continue;
-        if (line_is_record(line))
+        if (line_is_record(line) || survived_goes_on(line))
             return run ? run_at : at;
         bool same = last.n && is_one_form(last, line);
         run = same ? run + 1 : 0;
@@ -134,6 +149,11 @@ static size_t named_at(const struct traceback *t, const struct traceback_chain *
     const char *line = words.n ? memchr(words.p, '\n', words.n) : NULL;
     size_t at = line ? (size_t)(line - all.p) + 1 : t->end;
     return at < t->end ? at : t->end;
+}
+
+size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    return message_ends(all, named_at(t, chain, all), t->end);
 }
 
 /* The line that stands before the traceback. */
@@ -163,19 +183,37 @@ bool survived_is_logged(const struct traceback *t, struct text all)
     return text_line(&head, &line) && line_is_record(without_rank(line));
 }
 
-/* "eval failed, continuing without it": whoever caught it says so. */
-static bool says_it_goes_on(struct text line)
+bool survived_is_mild(const struct traceback *t, struct text all)
 {
-    static const char *const on[] = {"continuing", "falling back", "fallback", "retrying",  "will retry", "skipping",
-                                     "skipped",    "ignoring",     "ignored",  "non-fatal", "proceeding"},
-                             *const denied[] = {"not",     "Not",   "giving up",       "cannot",
-                                                "no more", "never", "without retrying"};
-    bool any = false;
-    for (size_t i = 0; line.n && i < COUNT_OF(on); i++)
-        any |= has_word(line, on[i]);
-    for (size_t i = 0; any && i < COUNT_OF(denied); i++)
-        any = !has_word(line, denied[i]);
-    return any;
+    static const char *const mild[] = {"WARNING", "WARN", "INFO", "DEBUG", "warning", "warn", "info", "debug"};
+    const struct text before = line_before(t, all);
+    return t->kind != TRACEBACK_NONE && before.n && line_is_record(before) && has_level(before, mild, COUNT_OF(mild)) &&
+           !has_level(before, errors, COUNT_OF(errors));
+}
+
+bool survived_came_out(const struct traceback *t, struct text all)
+{
+    static const char *const outermost[] = {"<module>", "_run_module_as_main", "_bootstrap", "main", "_main"};
+    struct text rest = {all.p + t->start, t->end - t->start}, line;
+    bool open = false, any = false;
+    if (t->kind != TRACEBACK_PYTHON || t->in_thread || t->headless ||
+        text_find(line_before(t, all), "Error executing job"))
+        return true; /* Hydra leaves out all frames of its own */
+    while (text_line(&rest, &line)) {
+        const char *at = text_find(line, "  File \"");
+        struct line_frame frame;
+        open |= text_find(line, "Traceback (most recent call last)") != NULL;
+        if (line_is_box(without_rank(line)))
+            return true;
+        if (!open || !at || !line_is_frame((struct text){at, line.n - (size_t)(at - line.p)}, &frame))
+            continue;
+        for (size_t i = 0; i < COUNT_OF(outermost); i++)
+            if (text_starts(frame.function, outermost[i]))
+                return true;
+        open = false;
+        any = true;
+    }
+    return !any;
 }
 
 size_t survived_at(const struct traceback *t, const struct traceback_chain *chain, struct text all, bool logged,
@@ -183,8 +221,8 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
 {
     if ((t->kind != TRACEBACK_PYTHON && t->kind != TRACEBACK_GROUP) || t->nested)
         return 0;
-    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
-    if (logged && says_it_goes_on(line_before(t, all)))
+    const size_t at = survived_words_end(t, chain, all);
+    if (logged && survived_goes_on(line_before(t, all)))
         return at;
     struct text rest = {all.p + at, all.n - at}, line, told = {t->message, strlen(t->message)};
     char words[TOLD_MOST + 1];
@@ -231,6 +269,8 @@ static bool is_foot(struct text line)
                                          "Python runtime state: ",
                                          "Extension modules: ",
                                          "<no Python frame>",
+                                         "Fatal Python error: ",
+                                         "terminate called ",
                                          "Error in atexit._run_exitfuncs",
                                          "Sentry is attempting to send",
                                          "Waiting up to ",
@@ -264,8 +304,20 @@ static struct text last_of_program(struct text rest)
 
 bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
-    const size_t at = message_ends(all, named_at(t, chain, all), t->end);
+    const size_t at = survived_words_end(t, chain, all);
     return !last_of_program((struct text){all.p + at, all.n - at}).n;
+}
+
+bool survived_gave_up(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+{
+    static const char *const words[] = {"rror", "ail",  "xit",   "bort", "iving up",
+                                        "RROR", "atal", "annot", "topp", "erminat"};
+    const size_t at = survived_words_end(t, chain, all);
+    const struct text last = last_of_program((struct text){all.p + at, all.n - at});
+    for (size_t i = 0; last.n && i < COUNT_OF(words); i++)
+        if (text_find(last, words[i]))
+            return true;
+    return false;
 }
 
 enum survived_usage survived_usage(struct text all, const char *words, struct text *line)

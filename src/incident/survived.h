@@ -9,6 +9,20 @@
 /* Its traceback stands behind a line of a logger's, or in such lines: somebody has caught it. */
 bool survived_is_logged(const struct traceback *t, struct text all);
 
+/* ... whose level says that it is no error. */
+bool survived_is_mild(const struct traceback *t, struct text all);
+
+/* Has one of its exceptions come through all frames of the program?  One that was caught ends at the function that
+ * caught it: it may come from the outermost one only if that did so.  Behind main(), which logs what ended it and
+ * cleans up, there is as a rule nothing but the end.  Where frames were cut off or left out, nobody knows: true. */
+bool survived_came_out(const struct traceback *t, struct text all);
+
+/* "eval failed, continuing without it": whoever caught it says so. */
+bool survived_goes_on(struct text line);
+
+/* Where the exception's own words end, and not other output that looks like more of them. */
+size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+
 /* t and chain are what traceback_find_chain() made of this text.  Did the program go on after it?  Then where its next
  * words begin; 0: not for all that is known.  Signs of it: the line before it says so
  * ("falling back to …"), much output of the program's own behind it, or an error of a
@@ -22,6 +36,9 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
  * of what was said?  Behind it come only lines that are printed while a program ends: its own hints, warnings at exit,
  * faulthandler's stacks, and the like.  Other lines, even few, may mean that the program went on. */
 bool survived_is_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+/* ... and do they tell of an error, or that the program ends? */
+bool survived_gave_up(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+
 enum survived_usage {
     SURVIVED_USAGE_END,
     SURVIVED_USAGE_OPEN,  /* other lines follow */

@@ -27,6 +27,7 @@ struct find {
     struct text leaf;        /* of a group: the first exception that is no group itself */
     struct line_frame frame; /* the one to show */
     bool has_frame;
+    bool at_work; /* of stacks: the script's own code was still running */
     enum weight weight;
     struct text header;           /* the line in front of it: "Exception in thread …" */
     unsigned message_lines;       /* behind the first; C++ stacks do not count */
@@ -221,6 +222,7 @@ static void take_stacks(struct finder *f, struct find *x, struct text prefix, si
                 x->has_frame = false; /* frames of other threads were only a stand-in */
             seen_current |= current;
         } else if (line_is_frame(inside, &frame)) {
+            x->at_work |= text_starts(frame.function, "<module>");
             if (current || !seen_current)
                 take_frame(x, &frame, false);
         } else if (inside.p[0] != ' ' && !text_starts(inside, "Extension modules:") &&
@@ -415,7 +417,8 @@ static void consider(struct finder *f, struct find *x)
         return;
     bool best_is_python = f->best.t.kind == TRACEBACK_PYTHON || f->best.t.kind == TRACEBACK_GROUP;
     bool crash = x->t.kind == TRACEBACK_CPLUS || x->t.kind == TRACEBACK_ABORT || x->t.kind == TRACEBACK_FATAL;
-    if (f->has_best && crash && best_is_python && f->best.weight == MAIN &&
+    /* Where the script's code still ran, the exception was caught: it cannot be what the interpreter died of. */
+    if (f->has_best && crash && !x->at_work && best_is_python && f->best.weight == MAIN &&
         f->lines_since_best + f->best.message_lines <= NEAR_LINES)
         return; /* an uncaught exception, then the interpreter tore itself apart: the exception came first */
     f->best = *x;
@@ -541,6 +544,18 @@ static void last_lines(struct traceback *t, struct text all)
     t->start = start;
     t->end = end < all.n && all.p[end] == '\n' ? end + 1 : end;
     last_line_tell((struct text){all.p + start, end - start}, t->message, sizeof t->message);
+}
+
+void traceback_put(char *to, size_t size, const struct traceback *t)
+{
+    const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
+    char type[64], message[110], file[40];
+    text_copy(type, sizeof type, t->type, strlen(t->type));
+    text_copy(message, sizeof message, t->message, strlen(t->message));
+    text_copy(file, sizeof file, name, strlen(name));
+    int n = snprintf(to, size, "%s%s%s", type, *type && *message ? ": " : "", message);
+    if (t->line)
+        snprintf(to + n, size - (size_t)n, " (%s:%u)", file, t->line);
 }
 
 void traceback_find(struct traceback *t, const char *text, size_t n)

@@ -59,6 +59,9 @@ struct traceback_chain {
     struct traceback_exception v[TRACEBACK_CHAIN_MAX];
 };
 
+/* "KeyError: 'x' (a.py:3)" */
+void traceback_put(char *to, size_t size, const struct traceback *t);
+
 /* Never fails; n may be 0. */
 void traceback_find(struct traceback *t, const char *text, size_t n);
 void traceback_find_chain(struct traceback *t, struct traceback_chain *c, const char *text, size_t n);

@@ -127,6 +127,37 @@ like "the cause is what was said at the end" "$(cause_of "$T/survived")" "rank 1
 like "... the survived one is told beside it" "$(cat "$T/survived")" "^  an earlier error, after which it went on: KeyError: 'metric' \(survived\.py:6\)"
 like "... and it is tried again" "$(cat "$T/survived")" "^elrun: restart 1 of 1"
 
+# One that every rank printed and survived explains neither what ends one of them, nor why the others are stopped.
+cat >"$T/caught.py" <<'END'
+import ctypes, os, sys, time, traceback
+rank, how = os.environ["RANK"], sys.argv[1]
+try:
+    raise RuntimeError("CUDA error: uncorrectable ECC error encountered")
+except RuntimeError:
+    traceback.print_exc()
+if how == "hardware":
+    print("falling back to cpu", file=sys.stderr, flush=True)
+time.sleep(0.6 if how == "hardware" else 1.2)
+if rank == "1":
+    if how == "segv":
+        ctypes.string_at(0)
+    if how == "exit":
+        sys.exit(3)
+    raise ConnectionResetError(104, "Connection reset by peer")
+time.sleep(30)
+END
+caught() { "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 --exit-code=class --on-text-suspect=act "$T/caught.py" "$@" >"$T/caught" 2>&1; echo $?; }
+is "a connection is lost after that: no host is suspected" "$(caught reset)" 75
+like "... who lost it is named" "$(cause_of "$T/caught")" "rank 1 failed: ConnectionResetError"
+like "... the other one is only one that elrun stopped" "$(cat "$T/caught")" "^  1 other ended because of it: rank 0 \(stopped by elrun\)"
+is "... soon after, where it is said that the program goes on" "$(caught hardware)" 75
+like "... who lost it is named" "$(cause_of "$T/caught")" "rank 1 failed: ConnectionResetError"
+caught segv >"$T/status"
+like "a crash has its own words" "$(cause_of "$T/caught")" "rank 1 failed: signal 11 \(SIGSEGV\): Fatal Python error: Segmentation fault \(caught\.py:12\)"
+caught exit >"$T/status"
+like "a status of the program's own is not explained by it" "$(cause_of "$T/caught")" "rank 1 failed: exit code 3; it had printed: RuntimeError: CUDA error"
+unlike "... and nobody else failed" "$(cat "$T/caught")" "failed too"
+
 # Two fail in one instant, and one that has raised does not exit.
 cat >"$T/two.py" <<'END'
 import atexit, os, signal, sys, threading, time

@@ -64,7 +64,7 @@ static void test_judge(void)
 /* What a worker leaves that ends with these words. */
 static struct failure said(el_usec at_ms, const char *words, struct el_mem *mem)
 {
-    static const char head[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n";
+    static const char head[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n";
     struct failure f = make(FAILURE_EXIT, 1, at_ms, NULL);
     struct el_buf text = EL_BUF_INIT(mem, 0);
     bool raw = strncmp(words, "NVRM: ", 6) == 0 || strncmp(words, "terminate ", 10) == 0;
@@ -260,7 +260,7 @@ static void test_private(void)
                               "[rank1]:     c.recv(1)\n[rank1]: ConnectionResetError: [Errno 104] Connection reset by "
                               "peer\n",
                       torch[] =
-                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n"
+                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n"
                           "  File \"/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py\", line "
                           "3, in all_reduce\n    work.wait()\n"
                           "ConnectionResetError: [Errno 104] Connection reset by peer\n";
@@ -279,10 +279,24 @@ static void test_private(void)
 /* Its own traceback was there before elrun's signal. */
 static void test_raised(void)
 {
-    static const char own[] =
-        "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\nValueError: x\n",
-                      closed[] =
-                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n" CLOSED "\n";
+    static const char
+        own[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\nValueError: x\n",
+        closed[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n" CLOSED "\n",
+        fallback[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nOSError: x\n"
+                     "falling back to cpu\n",
+        in_main[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in main\nOSError: x\n",
+        mild[] = "WARNING:root:no apex\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
+                 "ImportError: x\n",
+        grave[] = "ERROR:root:no data\nTraceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
+                  "ValueError: x\n",
+        inner[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in get\n    g()\n"
+                  "  File \"u.py\", line 1, in <module>\nImportError: x\n",
+        chained[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in get\nKeyError: 1\n\n"
+                    "During handling of the above exception, another exception occurred:\n\n"
+                    "Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n"
+                    "ValueError: x\n",
+        epochs[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nImportError: x\n"
+                   "epoch 1\nepoch 2\nepoch 3\nepoch 4\nepoch 5\n";
     static const struct {
         enum failure_end end;
         int code;
@@ -298,6 +312,13 @@ static void test_raised(void)
         {FAILURE_EXIT, 3, true, own, FAILURE_BY_ELRUN, false, "the status is not that of an exception"},
         {FAILURE_EXIT, 1, true, closed, FAILURE_BY_ELRUN, false, "only a peer was gone"},
         {FAILURE_EXIT, 1, true, "bye\n", FAILURE_BY_ELRUN, false, "it raised nothing"},
+        {FAILURE_SIGNAL, 15, false, mild, FAILURE_BY_ELRUN, false, "it logged a warning, and went on"},
+        {FAILURE_SIGNAL, 15, false, grave, FAILURE_BY_ITSELF, true, "it logged an error, and could not exit"},
+        {FAILURE_SIGNAL, 15, false, inner, FAILURE_BY_ELRUN, false, "a function had caught it"},
+        {FAILURE_SIGNAL, 15, false, in_main, FAILURE_BY_ITSELF, true, "it printed that, and cleaned up"},
+        {FAILURE_SIGNAL, 15, false, chained, FAILURE_BY_ITSELF, true, "a function had caught only the first one"},
+        {FAILURE_SIGNAL, 15, false, fallback, FAILURE_BY_ELRUN, false, "it says that it goes on"},
+        {FAILURE_SIGNAL, 15, false, epochs, FAILURE_BY_ELRUN, false, "it went on, and said so"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct failure f = make(rows[i].end, rows[i].code, 0, NULL);
@@ -311,12 +332,44 @@ static void test_raised(void)
     }
 }
 
+/* What stands there when others fail explains that only if it is new, unless their time ran out. */
+static void test_old(void)
+{
+    static const char own[] =
+        "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nValueError: x\n",
+                      thread[] = "Exception in thread Thread-1:\nTraceback (most recent call last):\n  File \"t.py\", "
+                                 "line 1, in run\nValueError: x\n";
+    static const struct {
+        const char *text;
+        unsigned said_ms, first_ms;
+        enum failure_by by;
+        const char *why;
+    } rows[] = {
+        {own, 1000, 1700, FAILURE_BY_ITSELF, "it raised, and the others failed"},
+        {own, 1000, 1900, FAILURE_BY_ELRUN, "it had caught that, and the others failed later"},
+        {own, 1000, 0, FAILURE_BY_ITSELF, "the others ran out of time"},
+        {own, 2500, 1000, FAILURE_BY_ITSELF, "it came behind the first end"},
+        {thread, 1000, 3000, FAILURE_BY_ELRUN, "a thread had ended long before, and nobody missed it"},
+        {thread, 1000, 0, FAILURE_BY_ITSELF, "a thread had ended, and the others ran out of time"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct failure f = make(FAILURE_SIGNAL, SIGTERM, 5000, NULL);
+        f.first = rows[i].first_ms ? EL_SEC(1000) + EL_MS(rows[i].first_ms) : 0;
+        failure_add_stderr(&f, rows[i].text, strlen(rows[i].text), NULL);
+        failure_add_times(&f, EL_SEC(1000) + EL_MS(rows[i].said_ms), 0);
+        failure_judge(&f, true, false);
+        is_num(f.by, rows[i].by, rows[i].why);
+        failure_free(&f, NULL);
+    }
+}
+
 /* A thread of it raised, and its main thread waited: a guess, but a better one than who only lost a peer. */
 static void test_thread(void)
 {
     static const char thread[] = "Exception in thread Thread-1 (f):\nTraceback (most recent call last):\n"
                                  "  File \"/w/t.py\", line 4, in f\n    g()\nKeyError: 'image'\n",
-                      main_said[] = "Traceback (most recent call last):\n  File \"t.py\", line 1, in f\n    g()\n",
+                      main_said[] =
+                          "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    g()\n",
                       dump[] =
                           "Fatal Python error: Aborted\n\nCurrent thread 0x00007fbb0991eb80 (most recent call first):\n"
                           "  File \"/w/t.py\", line 9 in get\n";
@@ -593,6 +646,7 @@ int main(void)
     test_chains();
     test_private();
     test_raised();
+    test_old();
     test_thread();
     test_status();
     test_huge();
