@@ -67,7 +67,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     move(a, AGENT_PREPARING);
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
-    a->note_due = a->follows = false;
+    a->note_due = a->follows = a->waits = false;
     a->judge_until = a->again_at = EL_NEVER;
     a->looks = 0;
     a->collected = a->hung = a->parted = false;
@@ -297,7 +297,7 @@ static void condemn(struct agent *a, unsigned slot, el_usec now, struct agent_ac
 {
     if (a->judge_until != EL_NEVER)
         a->cause_slot = slot;
-    a->follows = false;
+    a->follows = a->waits = false;
     blame(a, AGENT_WORKER_FAILED, slot);
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }
@@ -341,10 +341,21 @@ static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now
         return; /* something was quicker */
     assert(a->looks);
     a->looks--;
-    if (ev->follows)
+    if (ev->follows) {
         a->follows |= ev->slot == a->cause_slot;
-    else
+    } else if (!ev->waits) {
         condemn(a, ev->slot, now, out);
+    } else if (!a->waits) { /* for want of a better one this is the cause */
+        a->cause_slot = ev->slot;
+        a->waits = true;
+        a->follows = false;
+    }
+}
+
+static void on_none_ends(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (a->judge_until != EL_NEVER && a->waits && !a->looks)
+        condemn(a, a->cause_slot, now, out);
 }
 
 /* Is there anything left to wait for? */
@@ -546,6 +557,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_PARTED: on_parted(a, ev); break;
     case AGENT_EV_LOOKED: on_looked(a, ev, now, out); break;
+    case AGENT_EV_NONE_ENDS: on_none_ends(a, now, out); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
     case AGENT_EV_FAILING: on_failing(a, now, out); break;
     case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;

@@ -526,14 +526,22 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     f->private_link |= f->follower && f->thread[0];
 }
 
+/* An exception had been printed, and its status says that this ended it: what came between was the clean-up. */
+static el_usec raised_at(const struct failure *f)
+{
+    bool own = f->raised && !f->found.in_thread && f->end == FAILURE_EXIT && f->code == 1 && f->stop_wall_usec < 0;
+    return own && f->said_at && f->said_at <= f->at && f->at - f->said_at <= FAILURE_ENDING ? f->said_at : f->at;
+}
+
 el_usec failure_at(const struct failure *f)
 {
+    el_usec at = raised_at(f);
     if (f->file_sec < 0 || f->wall_usec < 0)
-        return f->at;
+        return at;
     int64_t late = f->wall_usec - ((f->file_sec + 1) * 1000000 - 1);
     if (late <= 0 || (el_usec)late > f->at || (f->elapsed && (el_usec)late > f->elapsed))
-        return f->at; /* a stamp from before its own start: a clock was set, or the file is somebody else's */
-    return f->at - (el_usec)late;
+        return at; /* a stamp from before its own start: a clock was set, or the file is somebody else's */
+    return f->at - (el_usec)late < at ? f->at - (el_usec)late : at;
 }
 
 static bool sooner(const struct failure *a, const struct failure *b)

@@ -127,6 +127,35 @@ like "the cause is what was said at the end" "$(cause_of "$T/survived")" "rank 1
 like "... the survived one is told beside it" "$(cat "$T/survived")" "^  an earlier error, after which it went on: KeyError: 'metric' \(survived\.py:6\)"
 like "... and it is tried again" "$(cat "$T/survived")" "^elrun: restart 1 of 1"
 
+# A rank raises, and clears up for a while; another one notices, and gives up without a word of what it saw.
+cat >"$T/gives_up.py" <<'END'
+import atexit, os, sys, time, traceback
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+if rank == 1:
+    if how == "goes-on":
+        try:
+            {}["labels"]
+        except KeyError:
+            traceback.print_exc()
+        while True:
+            time.sleep(0.05)
+            print("step", file=sys.stderr, flush=True)
+    atexit.register(time.sleep, 1.2)
+    {}["labels"]
+time.sleep(0.5)
+sys.exit("training failed, see the other ranks" if how == "words" else 1)
+END
+for how in silent words goes-on; do
+    "$ELRUN" --standalone --nproc-per-node=2 "$T/gives_up.py" $how >"$T/gives_up.$how" 2>&1
+    is "a rank gives up ($how): the status" $? 1
+done
+like "... who had raised before, and ended by it, is the cause" "$(cause_of "$T/gives_up.silent")" "rank 1 failed: KeyError: 'labels' \\(gives_up.py:"
+like "... that it is waited for is said" "$(cat "$T/gives_up.silent")" "rank 0 .* failed with exit code 1, but rank 1 had raised KeyError: 'labels' .* before: waiting up to 5 s for its end"
+like "... also where the other one has words" "$(cause_of "$T/gives_up.words")" "rank 1 failed: KeyError: 'labels' \\(gives_up.py:"
+like "... which are told" "$(cat "$T/gives_up.words")" "^  rank 0 failed too: exit code 1; its last line: training failed, see the other ranks"
+like "... but not a rank that goes on" "$(cause_of "$T/gives_up.goes-on")" "rank 0 failed: exit code 1"
+unlike "... nobody waits for it" "$(cat "$T/gives_up.goes-on")" "waiting up to"
+
 # Two fail in one instant, and one that has raised does not exit.
 cat >"$T/two.py" <<'END'
 import atexit, os, signal, sys, threading, time

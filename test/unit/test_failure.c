@@ -580,8 +580,38 @@ static void test_limits(void)
     }
 }
 
+/* A traceback stands there before the clean-up at exit: who raised first is the first, however long it cleans up. */
+static void test_raised_first(void)
+{
+    static const char said[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in <module>\n    f()\n"
+                               "KeyError: 'labels'\n";
+    struct failure all[2] = {make(FAILURE_EXIT, 1, 400, NULL), make(FAILURE_EXIT, 1, 1000, NULL)};
+    const struct failure *const refs[] = {&all[0], &all[1]};
+    failure_add_stderr(&all[1], said, sizeof said - 1, NULL);
+    all[1].said_at = all[1].at - EL_MS(1000);
+    for (size_t i = 0; i < 2; i++)
+        failure_judge(&all[i], false, false);
+    is_num(failure_at(&all[1]), all[1].said_at, "it had raised, and ended by that");
+    is_num(failure_cause(refs, 2), 1, "... before another one gave up");
+    all[1].said_at = all[0].at + 1;
+    is_num(failure_cause(refs, 2), 0, "who raised later is later");
+    all[1].at += EL_SEC(10);
+    is_num(failure_at(&all[1]), all[1].at, "what it had printed long before was not its end");
+    all[1].said_at = all[1].at - EL_SEC(1);
+    all[1].code = 3;
+    is_num(failure_at(&all[1]), all[1].at, "nor where it ended with another status");
+    all[1].code = 1;
+    all[1].stop_wall_usec = all[1].wall_usec;
+    is_num(failure_at(&all[1]), all[1].at, "nor where elrun has signalled it");
+    all[1].stop_wall_usec = -1;
+    all[1].said_at = 0;
+    is_num(failure_at(&all[1]), all[1].at, "nor is it known where elrun read nothing");
+    failure_free(&all[1], NULL);
+}
+
 int main(void)
 {
+    test_raised_first();
     test_limits();
     test_spoken_of();
     test_kernel_oom();
