@@ -55,14 +55,16 @@ static void find_absent(struct node *n)
     if (cause < 0 || !r.failures[cause]->follower)
         return;
     for (unsigned i = 0; i < r.failures_count; i++) {
-        bool here = r.failures[i]->rule != CLASSIFY_MONITORED;
+        bool here = !absent_is_told(r.failures[i]);
         for (unsigned k = 0; k < n->nproc; k++) {
             struct failure *f = &n->worker[k].failure;
-            if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || f->absent || !absent_names(r.failures[i], f->rank))
+            if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || !absent_names(r.failures[i], f->rank))
+                continue;
+            here = true;
+            if (f->absent) /* another one has named it before */
                 continue;
             absent_mark(f, r.failures[i]);
             take_scene(f, &r);
-            here = true;
         }
         if (!here) /* it is on another node: of those that wait, who names it says most */
             n->worker[r.failures[i]->local_rank].failure.private_link = true;

@@ -8,6 +8,7 @@
 #include "incident/fold.h"
 #include "incident/record.h"
 #include "incident/text.h"
+#include "incident/absent.h"
 #include "proc/signame.h"
 #include "util/ranges.h"
 
@@ -77,8 +78,7 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     if (f->absent) {
-        el_buf_printf(out, "did not %s, ended by elrun",
-                      f->rule == CLASSIFY_MONITORED ? "come to a barrier" : "take part in a collective");
+        el_buf_printf(out, "did not %s, ended by elrun", absent_text(f));
         if (f->end == FAILURE_SIGNAL)
             el_buf_printf(out, " (%s)", signame(f->code, name));
         return;

@@ -69,6 +69,29 @@ wait
 like "... on another node: first is who names it" "$(cause_of "$T/barrier.0")" "rank 0 on .* failed: RuntimeError: \[Rank 0\]: Rank 2 failed to pass"
 like "... and it is told as no victim" "$(cat "$T/barrier.0")" "^  rank 2 did not come, by these words"
 
+# PyTorch's Gloo at init_process_group: the key that is waited for in vain is that of the rank that did not come.
+cat >"$T/absent.py" <<'END'
+import os, time
+rank = int(os.environ["RANK"])
+time.sleep(30 if rank == 2 else 0.3)
+class DistStoreError(RuntimeError):
+    pass
+DistStoreError.__module__ = "torch.distributed"
+raise DistStoreError("wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2")
+END
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/absent.py" >"$T/absent" 2>&1
+is "an address is missing in the store: the status is that of an exception" $? 1
+like "... whose it is is the cause" "$(cause_of "$T/absent")" "rank 2 failed: did not come to the rendezvous, ended by elrun"
+like "... by whose words" "$(cat "$T/absent")" "^  because: rank [01]: wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2"
+like "... and where it stood" "$(cat "$T/absent")" "^  at that moment: .*rank 2 asleep in "
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=absent --nproc-per-node=$((2 - i)) --shutdown-timeout=2 \
+        "$T/absent.py" >"$T/absent.$i" 2>&1 &
+done
+wait
+like "... on another node it is told who did not come" "$(cat "$T/absent.0")" "^  rank 2 did not come, by these words|rank 2 on .* failed: did not come to the rendezvous"
+
 # A rank that sleeps, while the time of the others' collective runs out, or their connection to one whose time ran out.
 cat >"$T/asleep.py" <<'END'
 import os, time
