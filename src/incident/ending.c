@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/traceback_line.h"
 
@@ -46,6 +47,37 @@ bool ending_raised(const struct failure *f)
     bool own = !classify_is_follower(f->words) && classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
     bool main = f->found.kind == TRACEBACK_PYTHON && !f->found.in_thread && !f->found.headless;
     return last && own && main && stack.n && begins_at_module(stack);
+}
+
+/* Python waits for threads that are no daemons in threading._shutdown(), which the module does not call. */
+static bool is_in_shutdown(struct text stacks)
+{
+    struct text line;
+    struct line_frame frame;
+    bool shutdown = false;
+    while (text_line(&stacks, &line)) {
+        if (!line_is_frame(without_rank(line), &frame))
+            continue;
+        if (is(frame.function, "<module>") || is(frame.function, "_run_module_as_main"))
+            return false;
+        shutdown |= is(frame.function, "_shutdown");
+    }
+    return shutdown;
+}
+
+bool ending_find(struct text all, struct traceback *before)
+{
+    struct traceback_chain chain;
+    struct classify c;
+    const char *at = text_find(all, "Fatal Python error: ");
+    const struct text said = {all.p, at ? (size_t)(at - all.p) : 0};
+    if (!said.n || !is_in_shutdown((struct text){at, all.n - said.n}))
+        return false;
+    traceback_find_chain(before, &chain, said.p, said.n);
+    classify_words(&c, before, &chain, said);
+    return before->kind == TRACEBACK_PYTHON && !before->in_thread && !classify_is_follower(c.rule) &&
+           begins_at_module((struct text){said.p + before->start, before->end - before->start}) &&
+           survived_is_end(before, &chain, said);
 }
 
 void ending_text(const struct failure *f, char *to, size_t size)

@@ -9,6 +9,11 @@
  * ends.  A try of the module itself looks the same: only the exit that follows proves it. */
 bool ending_raised(const struct failure *f);
 
+/* all ends with faulthandler's dump of all stacks, of a signal that came later.  Had the main thread ended by an
+ * exception before, so that only the others kept the process alive?  Two witnesses: the text in front of the dump ends
+ * with such an exception (*before), and by the stacks the main thread is in no line of the program any more. */
+bool ending_find(struct text all, struct traceback *before);
+
 /* "ValueError: bad batch (train.py:5)" */
 void ending_text(const struct failure *f, char *to, size_t size);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "incident/child.h"
+#include "incident/ending.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -276,7 +277,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     }
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
     unfolded(f, &clean);
-    struct traceback found;
+    struct traceback found, before;
     struct traceback_chain chain;
     struct text all = {clean.len ? clean.v : "", clean.len};
     find_end(f, &all, &found, &chain);
@@ -288,8 +289,11 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     f->went_on |= named && !survived_is_end(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);
-    if (from == FAILURE_FROM_STDERR && all.n)
+    if (from == FAILURE_FROM_STDERR && all.n) {
         find_thread(f, &found, all);
+        if (ending_find(all, &before))
+            put_found(f->unended, sizeof f->unended, &before);
+    }
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -519,7 +523,7 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
     classify(f, oom_rose);
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         f->class = FAILURE_CLASS_HANG;
-        f->odd |= f->thread[0] != 0;
+        f->odd |= f->thread[0] || f->unended[0];
     } else if (stopped && f->by == FAILURE_BY_ITSELF && stood_by_thread(f)) {
         f->follower = true; /* likely, not known: whoever has failed by itself comes first */
     }
@@ -554,6 +558,8 @@ static bool sooner(const struct failure *a, const struct failure *b)
         return a->class == FAILURE_CLASS_HANG;
     if (a->hung != b->hung)
         return b->hung; /* one that ended by itself explains why the others stood */
+    if (a->hung && !a->unended[0] != !b->unended[0])
+        return a->unended[0] != 0;
     if (a->hung && !a->thread[0] != !b->thread[0])
         return a->thread[0] != 0;
     if (a->absent && b->absent)

@@ -106,6 +106,8 @@ struct failure {
     bool logged;                      /* the exception was caught, and printed by a logger */
     char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
                                        */
+    char unended[CLASSIFY_SIGN_MAX];  /* the same of one that ended its main thread, while others kept it alive, until
+                                         a signal had all stacks printed; "" = none */
     char thread[CLASSIFY_SIGN_MAX];   /* the same of a thread of it, whose end ends no program; "" = none */
     char sign[CLASSIFY_SIGN_MAX];     /* a line of its output outside the traceback that says why; "" = none */
 };

@@ -108,6 +108,28 @@ like "... also where the others run into their own time limit" "$(cause_of "$ERR
 like "... they are its victims" "$(cat "$ERR")" '^  2 others ended because of it: ranks 0,2 \(RuntimeError: Timed out'
 is_clean "a thread has raised"
 
+# The main thread raises, and another one, which is no daemon, keeps the process alive.
+cat >"$T/kept.py" <<'PYTHON'
+import os, sys, threading, time, traceback
+if os.environ["RANK"] == "1":
+    if sys.argv[1] == "raises":
+        threading.Thread(target=time.sleep, args=(1000,)).start()
+        raise ValueError("bad batch")
+    try:
+        raise ValueError("bad batch")
+    except ValueError:
+        traceback.print_exc()
+time.sleep(1000)
+PYTHON
+run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/kept.py" raises
+like "it raised and could not exit: it is the cause, and the exception is told" "$(cause_of "$ERR")" \
+    "rank 1 failed: ValueError: bad batch \(kept\.py:5\), and it could not exit: no output, no processor time; ended by elrun$"
+like "... what to do" "$(cat "$ERR")" '^  advice: .*a thread runs that is no daemon'
+like "... the others" "$(cat "$ERR")" '^  hung too: 0,2$'
+run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/kept.py" catches
+unlike "... not who had caught and printed the same" "$(cat "$ERR")" 'could not exit'
+is_clean "it raised and could not exit"
+
 # What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.
 cat >"$T/alive.py" <<'PYTHON'
 import os, subprocess, sys, time

@@ -580,6 +580,47 @@ static void test_limits(void)
     }
 }
 
+/* The main thread raised, and another one keeps the process alive: the stacks show it, when all are printed. */
+static void test_unended(void)
+{
+    static const char raised[] =
+        "Traceback (most recent call last):\n  File \"/w/t.py\", line 5, in <module>\n    f()\n"
+        "ValueError: bad batch\n",
+                      caught[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 5, in f\n    g()\n"
+                                 "ValueError: bad batch\n",
+                      dump[] = "Fatal Python error: Aborted\n\nThread 0x00007f4c (most recent call first):\n"
+                               "  File \"/usr/lib/python3.11/threading.py\", line 975 in run\n\n"
+                               "Current thread 0x00007fdc (most recent call first):\n"
+                               "  File \"/usr/lib/python3.11/threading.py\", line 1583 in _shutdown\n",
+                      at_work[] = "  File \"/w/t.py\", line 9 in <module>\n";
+    const struct {
+        const char *said, *more, *behind, *unended, *why;
+    } rows[] = {
+        {raised, "", "", "ValueError: bad batch (t.py:5)", "an exception, then Python's shutdown"},
+        {raised, "", at_work, "", "caught, and the program goes on"},
+        {raised, "2026-11-27 10:00:00 INFO epoch 1\n", "", "", "it had gone on, and ended later"},
+        {caught, "", "", "", "caught in a function"},
+        {"", "", "", "", "nothing was raised"},
+    };
+    struct failure all[COUNT_OF(rows)];
+    for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+        struct el_buf text = EL_BUF_INIT(NULL, 0);
+        el_buf_printf(&text, "%s%s%s%s", rows[i].said, rows[i].more, dump, rows[i].behind);
+        all[i] = make(FAILURE_SIGNAL, SIGABRT, 10 - i, NULL);
+        all[i].rank = COUNT_OF(rows) - i;
+        all[i].hung = true;
+        failure_add_stderr(&all[i], text.v, text.len, NULL);
+        failure_judge(&all[i], true, false);
+        is_str(all[i].unended, rows[i].unended, rows[i].why);
+        el_buf_free(&text);
+    }
+    ok(all[0].odd && strstr(failure_advice(&all[0]), "daemon"), "... the others waited for it, and what to do");
+    all[1].odd = true;
+    is_num(failure_cause((const struct failure *const[]){&all[1], &all[0]}, 2), 1, "before one that stood elsewhere");
+    for (unsigned i = 0; i < COUNT_OF(rows); i++)
+        failure_free(&all[i], NULL);
+}
+
 /* A traceback stands there before the clean-up at exit: who raised first is the first, however long it cleans up. */
 static void test_raised_first(void)
 {
@@ -612,6 +653,7 @@ static void test_raised_first(void)
 int main(void)
 {
     test_raised_first();
+    test_unended();
     test_limits();
     test_spoken_of();
     test_kernel_oom();
