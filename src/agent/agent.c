@@ -49,7 +49,8 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
-    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER, .again_at = EL_NEVER};
+    *a = (struct agent){
+        .conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER, .again_at = EL_NEVER, .ending = -1};
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
@@ -74,6 +75,7 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->capture = AGENT_CAPTURE_NOT;
     a->held = false;
     a->parting_until = EL_NEVER;
+    a->ending = -1;
     a->stopped = 0;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
@@ -309,7 +311,9 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     struct policy_actions group = {0};
     policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
-    if (!policy_slot_bad(slot) || ours)
+    if (a->ending == (int)ev->slot)
+        a->parting_until = now;
+    if (!policy_slot_bad(slot) || ours || a->ending >= 0)
         return;
     /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it.
      */
@@ -354,6 +358,8 @@ static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now
 
 static void on_none_ends(struct agent *a, el_usec now, struct agent_actions *out)
 {
+    if (a->ending >= 0)
+        a->parting_until = now;
     if (a->judge_until != EL_NEVER && a->waits && !a->looks)
         condemn(a, a->cause_slot, now, out);
 }
@@ -479,8 +485,24 @@ static void end_parting(struct agent *a, el_usec now, struct agent_actions *out)
     if (a->parting_until > now)
         return;
     a->parting_until = EL_NEVER;
+    a->ending = -1;
     if (a->state == AGENT_RUNNING)
         stop(a, a->parting_signal, a->parting_grace, now, out);
+}
+
+/* A worker elsewhere has failed, perhaps since this one had: its status proves it, and a signal would hide it. */
+static bool let_end(struct agent *a, const struct agent_event *ev, el_usec now)
+{
+    bool first = a->parting_until == EL_NEVER && a->judge_until == EL_NEVER;
+    if (a->state != AGENT_RUNNING || !ev->waits || !ev->grace || !first ||
+        a->group.slot[ev->slot].state != POLICY_SLOT_UP)
+        return false;
+    el_usec wait = ev->grace / 2 < a->conf.consequence ? ev->grace / 2 : a->conf.consequence;
+    a->parting_until = now + wait;
+    a->parting_grace = ev->grace - wait; /* both together take no longer */
+    a->parting_signal = ev->signal;
+    a->ending = (int)ev->slot;
+    return true;
 }
 
 static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -490,8 +512,9 @@ static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, 
         blame(a, AGENT_SUCCESS, 0);
     if (a->state == AGENT_PREPARING || a->state == AGENT_RUNNING)
         blame(a, AGENT_HALTED, 0);
-    if (let_part(a, ev, now))
+    if (let_part(a, ev, now) || let_end(a, ev, now))
         return;
+    a->ending = -1;
     if (a->judge_until != EL_NEVER)
         a->note_due = false; /* the cause is on another node; with its evidence this failure is told all the same */
     a->judge_until = a->parting_until = EL_NEVER;

@@ -60,7 +60,8 @@ struct agent_conf {
 enum agent_event_type {
     AGENT_EV_START,
     AGENT_EV_ATTEMPT,      /* managed: start an attempt; restarts: how many there were in the job */
-    AGENT_EV_HALT,         /* managed: stop it; signal, grace (0: SIGKILL at once) */
+    AGENT_EV_HALT,         /* managed: stop it; signal, grace (0: SIGKILL at once); waits: slot is about to end of an
+                              error that it had raised, and is worth a wait */
     AGENT_EV_FINISH,       /* managed: no attempt will follow */
     AGENT_EV_PREPARED,     /* ok: whether logs, port and streams are there; attempt: of which (0: of the present one) */
     AGENT_EV_SPAWNED,      /* slot */
@@ -151,6 +152,7 @@ struct agent {
     el_usec parting_until; /* HALT waits for workers that stand at the boundary; EL_NEVER: none does */
     el_usec parting_grace;
     int parting_signal;
+    int ending;  /* HALT waits for this slot, in the same way; -1: for none */
     bool parted; /* a worker of the present attempt has: the attempt neither succeeds nor fails by that */
     enum agent_capture { AGENT_CAPTURE_NOT, AGENT_CAPTURE_ASKED, AGENT_CAPTURE_OVER } capture; /* of the attempt */
     bool held; /* the workers are signalled when that is over: with this */

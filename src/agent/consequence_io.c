@@ -151,12 +151,22 @@ static bool find_ending(struct node *n, el_usec before)
     return c->ending >= 0;
 }
 
+int consequence_halting(struct node *n)
+{
+    struct consequence *c = n->consequence;
+    if (n->core.state != AGENT_RUNNING || n->core.cause != AGENT_NO_CAUSE || !find_ending(n, loop_clock()))
+        return -1;
+    c->since = loop_clock();
+    loop_timer_at(c->timer, c->since + TICK);
+    return c->ending;
+}
+
 /* It has printed more: is it still to be waited for? */
 static void watch_ending(struct node *n)
 {
     struct consequence *c = n->consequence;
     bool held;
-    if (!n->core.waits || c->ending < 0 || n->worker[c->ending].ended ||
+    if ((!n->core.waits && n->core.ending < 0) || c->ending < 0 || n->worker[c->ending].ended ||
         output_read_bytes(n->output, (unsigned)c->ending, &held) == c->ending_read)
         return;
     if (!is_ending(n, (unsigned)c->ending, loop_clock(), true))
@@ -254,6 +264,12 @@ static void say(struct node *n)
     const struct consequence *c = n->consequence;
     const struct failure *f = &n->worker[n->core.cause_slot].failure;
     n->consequence->said = true;
+    if (n->core.ending >= 0) {
+        el_log(EL_INFO, "rank %u had raised %s before: waiting up to %u s for its end",
+               workers_rank(n, (unsigned)n->core.ending), c->ending_text,
+               (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+        return;
+    }
     if (n->core.waits && c->ending >= 0) {
         el_log(EL_INFO,
                "rank %u (pid %d) failed with exit code %d, but rank %u had raised %s before: waiting up to %u s for "
@@ -277,12 +293,10 @@ static void on_tick(void *ctx)
     for (unsigned i = 0; i < n->nproc; i++)
         if (c->look[i] && now - c->look[i]->since > LOOK_TIME)
             answer(c->look[i], false, false); /* it cannot be known: nobody waits for it */
-    if (n->core.judge_until == EL_NEVER)
-        return;
     watch_ending(n);
-    if (n->core.judge_until == EL_NEVER)
+    if (n->core.judge_until == EL_NEVER && n->core.ending < 0)
         return;
-    if (!c->said && (n->core.follows || n->core.waits) && now - c->since >= SAY_AFTER)
+    if (!c->said && (n->core.follows || n->core.waits || n->core.ending >= 0) && now - c->since >= SAY_AFTER)
         say(n);
     loop_timer_at(c->timer, now + TICK);
 }

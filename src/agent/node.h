@@ -294,6 +294,7 @@ void last_one_explain(struct node *n);              /* judged: who had left befo
 int consequence_init(struct node *n, struct el_err *e);
 void consequence_free(struct node *n);
 void consequence_look(struct node *n, unsigned slot);    /* AGENT_EV_LOOKED follows */
+int consequence_halting(struct node *n); /* a slot that has raised, and is about to end; -1: none */
 void consequence_drained(struct node *n, unsigned slot); /* its output has ended */
 void consequence_forget(struct node *n);                 /* another attempt begins */
 bool consequence_is_late(const struct node *n); /* none has failed by itself or left, and the time of one ran out */

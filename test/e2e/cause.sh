@@ -178,6 +178,14 @@ like "... also where the other one has words" "$(cause_of "$T/gives_up.words")" 
 like "... which are told" "$(cat "$T/gives_up.words")" "^  rank 0 failed too: exit code 1; its last line: training failed, see the other ranks"
 like "... but not a rank that goes on" "$(cause_of "$T/gives_up.goes-on")" "rank 0 failed: exit code 1"
 unlike "... nobody waits for it" "$(cat "$T/gives_up.goes-on")" "waiting up to"
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=gives --nproc-per-node=1 "$T/gives_up.py" words >"$T/gives_up.$i" 2>&1 &
+done
+wait
+like "... over nodes" "$(cat "$T/gives_up.0")" "rank 1 on .* failed: KeyError: 'labels' \\(gives_up.py:"
+like "... the words of the other one" "$(cat "$T/gives_up.0")" "^  rank 0 on .* failed too: exit code 1; its last line: training failed"
+like "... and the wait is said there" "$(cat "$T/gives_up.1")" "rank 1 had raised KeyError: 'labels' .* before: waiting up to 5 s for its end"
 
 # Two fail in one instant, and one that has raised does not exit.
 cat >"$T/two.py" <<'END'

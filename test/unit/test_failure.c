@@ -642,7 +642,9 @@ static void test_raised_first(void)
     all[1].code = 3;
     is_num(failure_at(&all[1]), all[1].at, "nor where it ended with another status");
     all[1].code = 1;
-    all[1].stop_wall_usec = all[1].wall_usec;
+    all[1].wall_usec = all[1].stop_wall_usec = INT64_C(1700000011000000);
+    is_num(failure_at(&all[1]), all[1].said_at, "a signal that came behind its end says nothing");
+    all[1].stop_wall_usec--;
     is_num(failure_at(&all[1]), all[1].at, "nor where elrun has signalled it");
     all[1].stop_wall_usec = -1;
     all[1].said_at = 0;
