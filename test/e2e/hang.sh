@@ -130,6 +130,35 @@ run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/kept.py" catches
 unlike "... not who had caught and printed the same" "$(cat "$ERR")" 'could not exit'
 is_clean "it raised and could not exit"
 
+# Without a time-out: that it raised and does not exit is said while it stands; not of one that computes, or where all have.
+cat >"$T/stands.py" <<'PYTHON'
+import os, sys, threading, time, traceback
+how, rank = sys.argv[1], os.environ["RANK"]
+if how == "raises" and rank == "1":
+    threading.Thread(target=time.sleep, args=(9,)).start()
+    raise ValueError("bad batch")
+if how == "all" or rank == "1":
+    threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+    try:
+        raise ValueError("bad batch")
+    except ValueError:
+        traceback.print_exc()
+until = time.monotonic() + 9
+while how == "computes" and rank == "1" and time.monotonic() < until:
+    for i in range(100000): pass
+    time.sleep(0.05)
+threading.Event().wait(max(0.1, until - time.monotonic()))
+PYTHON
+for how in raises computes all; do
+    "$ELRUN" --standalone --nproc-per-node=2 "$T/stands.py" $how >"$T/stands.$how" 2>&1 &
+done
+wait
+is "it raised and does not exit: said once" "$(grep -c 'rank 1 (pid [0-9]*) raised ValueError: bad batch (stands.py:5) [4-9] s ago and does not exit' "$T/stands.raises")" 1
+like "... it is the cause in the end" "$(cause_of "$T/stands.raises")" 'rank 1 failed: ValueError: bad batch'
+for how in computes all; do
+    unlike "... nothing of the kind ($how)" "$(cat "$T/stands.$how")" 'does not exit'
+done
+
 # What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.
 cat >"$T/alive.py" <<'PYTHON'
 import os, subprocess, sys, time
