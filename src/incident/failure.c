@@ -533,7 +533,7 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
 /* An exception had been printed, and its status says that this ended it: what came between was the clean-up. */
 static el_usec raised_at(const struct failure *f)
 {
-    bool own = f->raised && !f->found.in_thread && f->end == FAILURE_EXIT && f->code == 1;
+    bool own = ending_raised(f) && f->end == FAILURE_EXIT && f->code == 1;
     own = own && (f->stop_wall_usec < 0 || f->stop_wall_usec >= f->wall_usec); /* the signal found a zombie */
     return own && f->said_at && f->said_at <= f->at && f->at - f->said_at <= FAILURE_ENDING ? f->said_at : f->at;
 }

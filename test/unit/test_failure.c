@@ -647,6 +647,10 @@ static void test_raised_first(void)
     all[1].stop_wall_usec--;
     is_num(failure_at(&all[1]), all[1].at, "nor where elrun has signalled it");
     all[1].stop_wall_usec = -1;
+    all[1].went_on = true;
+    is_num(failure_at(&all[1]), all[1].at, "nor if it had perhaps gone on");
+    all[1].went_on = false;
+    is_num(failure_at(&all[1]), all[1].said_at, "(else it was)");
     all[1].said_at = 0;
     is_num(failure_at(&all[1]), all[1].at, "nor is it known where elrun read nothing");
     failure_free(&all[1], NULL);
