@@ -49,7 +49,8 @@ static void take_group(struct agent_actions *out, const struct policy_actions *g
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
 {
-    *a = (struct agent){.conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER, .again_at = EL_NEVER};
+    *a = (struct agent){
+        .conf = *conf, .parting_until = EL_NEVER, .judge_until = EL_NEVER, .again_at = EL_NEVER, .ending = -1};
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
@@ -67,13 +68,14 @@ static void prepare(struct agent *a, struct agent_actions *out)
     move(a, AGENT_PREPARING);
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
-    a->note_due = a->follows = false;
+    a->note_due = a->follows = a->waits = false;
     a->judge_until = a->again_at = EL_NEVER;
     a->looks = 0;
     a->collected = a->hung = a->parted = false;
     a->capture = AGENT_CAPTURE_NOT;
     a->held = false;
     a->parting_until = EL_NEVER;
+    a->ending = -1;
     a->stopped = 0;
     a->attempts++;
     act(out, AGENT_DO_PREPARE);
@@ -149,11 +151,6 @@ static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct
         return;
     policy_stop(&a->group, a->held_signal, a->held_grace, now, &group);
     take_group(out, &group);
-}
-
-bool agent_is_held(const struct agent *a)
-{
-    return a->held;
 }
 
 static void on_captured(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -297,7 +294,7 @@ static void condemn(struct agent *a, unsigned slot, el_usec now, struct agent_ac
 {
     if (a->judge_until != EL_NEVER)
         a->cause_slot = slot;
-    a->follows = false;
+    a->follows = a->waits = false;
     blame(a, AGENT_WORKER_FAILED, slot);
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }
@@ -309,7 +306,9 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     struct policy_actions group = {0};
     policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
-    if (!policy_slot_bad(slot) || ours)
+    if (a->ending == (int)ev->slot)
+        a->parting_until = now;
+    if (!policy_slot_bad(slot) || ours || a->ending >= 0)
         return;
     /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it.
      */
@@ -341,10 +340,23 @@ static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now
         return; /* something was quicker */
     assert(a->looks);
     a->looks--;
-    if (ev->follows)
+    if (ev->follows) {
         a->follows |= ev->slot == a->cause_slot;
-    else
+    } else if (!ev->waits) {
         condemn(a, ev->slot, now, out);
+    } else if (!a->waits) { /* for want of a better one this is the cause */
+        a->cause_slot = ev->slot;
+        a->waits = true;
+        a->follows = false;
+    }
+}
+
+static void on_none_ends(struct agent *a, el_usec now, struct agent_actions *out)
+{
+    if (a->ending >= 0)
+        a->parting_until = now;
+    if (a->judge_until != EL_NEVER && a->waits && !a->looks)
+        condemn(a, a->cause_slot, now, out);
 }
 
 /* Is there anything left to wait for? */
@@ -468,8 +480,24 @@ static void end_parting(struct agent *a, el_usec now, struct agent_actions *out)
     if (a->parting_until > now)
         return;
     a->parting_until = EL_NEVER;
+    a->ending = -1;
     if (a->state == AGENT_RUNNING)
         stop(a, a->parting_signal, a->parting_grace, now, out);
+}
+
+/* A worker elsewhere has failed, perhaps since this one had: its status proves it, and a signal would hide it. */
+static bool let_end(struct agent *a, const struct agent_event *ev, el_usec now)
+{
+    bool first = a->parting_until == EL_NEVER && a->judge_until == EL_NEVER;
+    if (a->state != AGENT_RUNNING || !ev->waits || !ev->grace || !first ||
+        a->group.slot[ev->slot].state != POLICY_SLOT_UP)
+        return false;
+    el_usec wait = ev->grace / 2 < a->conf.consequence ? ev->grace / 2 : a->conf.consequence;
+    a->parting_until = now + wait;
+    a->parting_grace = ev->grace - wait; /* both together take no longer */
+    a->parting_signal = ev->signal;
+    a->ending = (int)ev->slot;
+    return true;
 }
 
 static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -479,8 +507,9 @@ static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, 
         blame(a, AGENT_SUCCESS, 0);
     if (a->state == AGENT_PREPARING || a->state == AGENT_RUNNING)
         blame(a, AGENT_HALTED, 0);
-    if (let_part(a, ev, now))
+    if (let_part(a, ev, now) || let_end(a, ev, now))
         return;
+    a->ending = -1;
     if (a->judge_until != EL_NEVER)
         a->note_due = false; /* the cause is on another node; with its evidence this failure is told all the same */
     a->judge_until = a->parting_until = EL_NEVER;
@@ -546,6 +575,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
     case AGENT_EV_PARTED: on_parted(a, ev); break;
     case AGENT_EV_LOOKED: on_looked(a, ev, now, out); break;
+    case AGENT_EV_NONE_ENDS: on_none_ends(a, now, out); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
     case AGENT_EV_FAILING: on_failing(a, now, out); break;
     case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;
@@ -564,35 +594,4 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     note(a, now, out);
     close_attempt(a, now, out);
     decide(a, now, out);
-}
-
-el_usec agent_deadline(const struct agent *a)
-{
-    bool up = a->state == AGENT_RUNNING || a->state == AGENT_STOPPING;
-    bool waits = a->judge_until == EL_NEVER && a->again_at == EL_NEVER &&
-                 (a->note_due || (a->state == AGENT_COLLECTING && a->collected));
-    el_usec group = up ? policy_deadline(&a->group) : EL_NEVER;
-    if (up && a->parting_until < group)
-        group = a->parting_until;
-    if (a->judge_until < group)
-        group = a->judge_until;
-    if (a->again_at < group)
-        group = a->again_at;
-    return waits && a->hindsight_until < group ? a->hindsight_until : group;
-}
-
-void agent_check(const struct agent *a)
-{
-    policy_check(&a->group);
-    assert(a->conf.managed || a->restarts == a->budget.used);
-    assert(a->conf.managed || a->conf.restart_window || a->restarts <= a->conf.max_restarts);
-    assert(a->conf.restart_policy != DECIDE_NEVER || a->conf.managed || !a->restarts);
-    assert(a->conf.managed || a->attempts <= a->restarts + 1);
-    assert(a->state != AGENT_ENDED || a->cause != AGENT_NO_CAUSE);
-    assert(a->state != AGENT_ENDED || a->group.stuck || !a->group.up);
-    assert((a->state == AGENT_COLLECTING) <= (a->group.phase == POLICY_CLOSED));
-    assert(!a->held || (a->state == AGENT_STOPPING && a->capture == AGENT_CAPTURE_ASKED));
-    assert(!a->note_due || a->cause == AGENT_WORKER_FAILED);
-    assert(a->judge_until == EL_NEVER || a->cause == AGENT_WORKER_FAILED);
-    assert(a->again_at == EL_NEVER || (a->state == AGENT_COLLECTING && a->cause == AGENT_WORKER_FAILED));
 }

@@ -60,7 +60,8 @@ struct agent_conf {
 enum agent_event_type {
     AGENT_EV_START,
     AGENT_EV_ATTEMPT,      /* managed: start an attempt; restarts: how many there were in the job */
-    AGENT_EV_HALT,         /* managed: stop it; signal, grace (0: SIGKILL at once) */
+    AGENT_EV_HALT,         /* managed: stop it; signal, grace (0: SIGKILL at once); waits: slot is about to end of an
+                              error that it had raised, and is worth a wait */
     AGENT_EV_FINISH,       /* managed: no attempt will follow */
     AGENT_EV_PREPARED,     /* ok: whether logs, port and streams are there; attempt: of which (0: of the present one) */
     AGENT_EV_SPAWNED,      /* slot */
@@ -71,7 +72,9 @@ enum agent_event_type {
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
     AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
     AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED; managed: or one of another node does */
-    AGENT_EV_LOOKED,       /* of DO_LOOK: slot; follows: its last words only say that a peer is gone; attempt */
+    AGENT_EV_LOOKED,       /* of DO_LOOK: slot; follows: its last words only say that a peer is gone; waits: it has no
+                              error of its own, and a rank that had raised one before is about to end; attempt */
+    AGENT_EV_NONE_ENDS,    /* no such rank is about to end any more: it goes on */
     AGENT_EV_CAPTURED,  /* of DO_CAPTURE: it is over, whatever came of it; attempt: of which (0: of the present one) */
     AGENT_EV_HUNG,      /* every worker stands still; slot: who keeps the others waiting, as far as it shows */
     AGENT_EV_COLLECTED, /* the evidence of the attempt is complete; digest: what it says */
@@ -87,7 +90,7 @@ struct agent_event {
     int code, signal;
     const struct decide_digest *digest; /* read in this step only; NULL: nothing is known */
     bool ok;
-    bool follows;
+    bool follows, waits;
     bool typed;  /* EXITED: Ctrl-C had reached the worker, which has the terminal, a short while before */
     bool forked; /* SPAWN_FAILED: there is a child, whose exit follows, or came just before */
 };
@@ -143,11 +146,13 @@ struct agent {
                             it is judged */
     unsigned looks;      /* asked for and not answered */
     bool follows; /* cause_slot's last words only say that a peer is gone, and nobody else has failed by itself */
+    bool waits;   /* … or has no error of its own, and one that had raised an error before is about to end */
     bool collected;
     el_usec again_at;      /* another attempt is decided, and waits until then; EL_NEVER: none does */
     el_usec parting_until; /* HALT waits for workers that stand at the boundary; EL_NEVER: none does */
     el_usec parting_grace;
     int parting_signal;
+    int ending;  /* HALT waits for this slot, in the same way; -1: for none */
     bool parted; /* a worker of the present attempt has: the attempt neither succeeds nor fails by that */
     enum agent_capture { AGENT_CAPTURE_NOT, AGENT_CAPTURE_ASKED, AGENT_CAPTURE_OVER } capture; /* of the attempt */
     bool held; /* the workers are signalled when that is over: with this */

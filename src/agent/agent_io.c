@@ -411,7 +411,7 @@ static int node_init(struct node *n, struct el_err *e)
     if (!(n->health = health_new(n, e)))
         return -1;
     if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 ||
-        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0 || last_one_init(n, e) < 0)
+        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0 || last_one_init(n, e) < 0 || unended_init(n, e) < 0)
         return -1;
     if (ckpt_init(n, e) < 0)
         return -1;
@@ -434,6 +434,7 @@ static bool node_free(struct node *n)
     hang_watch_free(n);
     consequence_free(n);
     last_one_free(n);
+    unended_free(n);
     incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);

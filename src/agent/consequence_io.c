@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/node.h"
+#include "incident/ending.h"
 
 enum { TICK = EL_MS(250), SAY_AFTER = EL_MS(500), LOOK_TIME = EL_SEC(1) };
 
@@ -26,6 +27,10 @@ struct consequence {
     struct loop_timer *timer;
     el_usec since; /* of the first one of this attempt */
     bool said;
+    int ending;           /* a slot that is waited for, since it had raised what follows before; -1: none is */
+    uint64_t ending_read; /* bytes of it when that was seen */
+    size_t ending_stack;  /* ... and of the traceback */
+    char ending_text[CLASSIFY_SIGN_MAX];
 };
 
 static void on_tick(void *ctx);
@@ -37,6 +42,7 @@ int consequence_init(struct node *n, struct el_err *e)
         c->look = calloc(n->nproc, sizeof(struct look *));
     if (!c || !c->look || !(c->timer = loop_timer_new(n->loop, on_tick, n)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
+    c->ending = -1;
     return 0;
 }
 
@@ -72,6 +78,7 @@ void consequence_forget(struct node *n)
         forget(n, i);
     loop_timer_at(n->consequence->timer, EL_NEVER);
     n->consequence->said = false;
+    n->consequence->ending = -1;
 }
 
 bool consequence_is_late(const struct node *n)
@@ -98,12 +105,75 @@ void consequence_free(struct node *n)
     free(c);
 }
 
-static void answer(struct look *l, bool follows)
+static void answer(struct look *l, bool follows, bool waits)
 {
     struct node *n = l->node;
     unsigned slot = l->slot, attempt = l->attempt;
     forget(n, slot);
-    node_feed(n, &(struct agent_event){.type = AGENT_EV_LOOKED, .slot = slot, .attempt = attempt, .follows = follows});
+    node_feed(n, &(struct agent_event){
+                     .type = AGENT_EV_LOOKED, .slot = slot, .attempt = attempt, .follows = follows, .waits = waits});
+}
+
+/* Had this one, which runs, raised an error shortly before that moment, and said nothing since?  again: it was so, and
+ * more has come since; a line that continues the traceback would be a message's, if it had come with it. */
+static bool is_ending(struct node *n, unsigned slot, el_usec before, bool again)
+{
+    char path[PATH_MAX];
+    struct failure words;
+    size_t len;
+    const el_usec at = output_said_at(n->output, slot, 2);
+    char *bytes = at && at <= before && before - at < n->core.conf.consequence ? malloc(OUTPUT_KEPT_BYTES) : NULL;
+    if (!bytes)
+        return false;
+    failure_init(&words);
+    output_kept(n->output, slot, 2, path, sizeof path, bytes, &len);
+    failure_add_stderr(&words, bytes, len, NULL);
+    size_t stack = words.stack ? strlen(words.stack) : 0;
+    bool raised = ending_raised(&words) && (!again || stack == n->consequence->ending_stack);
+    n->consequence->ending_stack = stack;
+    if (raised)
+        ending_text(&words, n->consequence->ending_text, sizeof n->consequence->ending_text);
+    failure_free(&words, NULL);
+    free(bytes);
+    return raised;
+}
+
+/* A rank that raised, and clears up: what it leaves behind ends others, who need not know why.  They are quicker. */
+static bool find_ending(struct node *n, el_usec before)
+{
+    struct consequence *c = n->consequence;
+    bool held;
+    c->ending = -1;
+    for (unsigned i = 0; i < n->nproc && c->ending < 0; i++)
+        if (n->worker[i].started && !n->worker[i].ended && is_ending(n, i, before, false))
+            c->ending = (int)i;
+    if (c->ending >= 0)
+        c->ending_read = output_read_bytes(n->output, (unsigned)c->ending, &held);
+    return c->ending >= 0;
+}
+
+int consequence_halting(struct node *n)
+{
+    struct consequence *c = n->consequence;
+    if (n->core.state != AGENT_RUNNING || n->core.cause != AGENT_NO_CAUSE || !find_ending(n, loop_clock()))
+        return -1;
+    c->since = loop_clock();
+    loop_timer_at(c->timer, c->since + TICK);
+    return c->ending;
+}
+
+/* It has printed more: is it still to be waited for? */
+static void watch_ending(struct node *n)
+{
+    struct consequence *c = n->consequence;
+    bool held;
+    if ((!n->core.waits && n->core.ending < 0) || c->ending < 0 || n->worker[c->ending].ended ||
+        output_read_bytes(n->output, (unsigned)c->ending, &held) == c->ending_read)
+        return;
+    if (!is_ending(n, (unsigned)c->ending, loop_clock(), true))
+        node_feed(n, &(struct agent_event){.type = AGENT_EV_NONE_ENDS});
+    else
+        c->ending_read = output_read_bytes(n->output, (unsigned)c->ending, &held);
 }
 
 static void maybe_answer(struct look *l)
@@ -119,7 +189,8 @@ static void maybe_answer(struct look *l)
     failure_judge(&l->words, false, false);
     l->node->worker[l->slot].in_vain = l->words.class == FAILURE_CLASS_HANG;
     l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
-    answer(l, l->words.follower);
+    bool bare = l->words.end == FAILURE_EXIT && l->words.found.kind == TRACEBACK_NONE && !l->words.follower;
+    answer(l, l->words.follower, bare && find_ending(l->node, f->at));
 }
 
 static void read_file(void *ctx)
@@ -196,8 +267,23 @@ void consequence_look(struct node *n, unsigned slot)
 /* Some wait begins to be felt: for whom? */
 static void say(struct node *n)
 {
+    const struct consequence *c = n->consequence;
     const struct failure *f = &n->worker[n->core.cause_slot].failure;
     n->consequence->said = true;
+    if (n->core.ending >= 0) {
+        el_log(EL_INFO, "rank %u had raised %s before: waiting up to %u s for its end",
+               workers_rank(n, (unsigned)n->core.ending), c->ending_text,
+               (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+        return;
+    }
+    if (n->core.waits && c->ending >= 0) {
+        el_log(EL_INFO,
+               "rank %u (pid %d) failed with exit code %d, but rank %u had raised %s before: waiting up to %u s for "
+               "its end",
+               f->rank, f->pid, f->code, workers_rank(n, (unsigned)c->ending), c->ending_text,
+               (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+        return;
+    }
     el_log(
         EL_INFO,
         "rank %u (pid %d) failed, but its last words only say that %s: waiting up to %u s for the rank that made it so",
@@ -212,10 +298,11 @@ static void on_tick(void *ctx)
     el_usec now = loop_clock();
     for (unsigned i = 0; i < n->nproc; i++)
         if (c->look[i] && now - c->look[i]->since > LOOK_TIME)
-            answer(c->look[i], false); /* it cannot be known: nobody waits for it */
-    if (n->core.judge_until == EL_NEVER)
+            answer(c->look[i], false, false); /* it cannot be known: nobody waits for it */
+    watch_ending(n);
+    if (n->core.judge_until == EL_NEVER && n->core.ending < 0)
         return;
-    if (!c->said && n->core.follows && now - c->since >= SAY_AFTER)
+    if (!c->said && (n->core.follows || n->core.waits || n->core.ending >= 0) && now - c->since >= SAY_AFTER)
         say(n);
     loop_timer_at(c->timer, now + TICK);
 }

@@ -64,7 +64,12 @@ static void on_start(void *ctx)
 static void on_stop(void *ctx, int signal, el_usec grace)
 {
     meet_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
-    node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT, .signal = signal, .grace = grace});
+    int ending = signal == SIGTERM ? consequence_halting(ctx) : -1;
+    node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT,
+                                         .signal = signal,
+                                         .grace = grace,
+                                         .waits = ending >= 0,
+                                         .slot = ending >= 0 ? (unsigned)ending : 0});
 }
 
 /* On the node of rank 0, and on the coordinator's, the report tells more, and is near. */

@@ -143,6 +143,7 @@ struct node {
     bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
     struct hang_watch *hang;         /* hang_io.c; NULL: nobody looks */
+    struct unended_watch *unended;   /* unended_io.c */
     struct loop_timer *last_one;     /* only one worker still runs */
     struct consequence *consequence; /* consequence_io.c */
 
@@ -291,9 +292,15 @@ void last_one_free(struct node *n);
 void last_one_ended(struct node *n, unsigned slot); /* … or failed */
 void last_one_explain(struct node *n);              /* judged: who had left before a rank that lost its peer */
 
+/* unended_io.c: a worker that has raised, and stands */
+int unended_init(struct node *n, struct el_err *e);
+void unended_begin(struct node *n); /* all workers of an attempt are up */
+void unended_free(struct node *n);
+
 int consequence_init(struct node *n, struct el_err *e);
 void consequence_free(struct node *n);
 void consequence_look(struct node *n, unsigned slot);    /* AGENT_EV_LOOKED follows */
+int consequence_halting(struct node *n);                 /* a slot that has raised, and is about to end; -1: none */
 void consequence_drained(struct node *n, unsigned slot); /* its output has ended */
 void consequence_forget(struct node *n);                 /* another attempt begins */
 bool consequence_is_late(const struct node *n); /* none has failed by itself or left, and the time of one ran out */

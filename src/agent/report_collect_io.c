@@ -87,14 +87,16 @@ static void find_absent(struct node *n)
     if (cause < 0 || !r.failures[cause]->follower)
         return;
     for (unsigned i = 0; i < r.failures_count; i++) {
-        bool here = r.failures[i]->rule != CLASSIFY_MONITORED;
+        bool here = !absent_is_told(r.failures[i]);
         for (unsigned k = 0; k < n->nproc; k++) {
             struct failure *f = &n->worker[k].failure;
-            if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || f->absent || !absent_names(r.failures[i], f->rank))
+            if (!n->worker[k].bad || f->by != FAILURE_BY_ELRUN || !absent_names(r.failures[i], f->rank))
+                continue;
+            here = true;
+            if (f->absent) /* another one has named it before */
                 continue;
             absent_mark(f, r.failures[i]);
             take_scene(f, &r);
-            here = true;
         }
         if (!here) /* it is on another node: of those that wait, who names it says most */
             n->worker[r.failures[i]->local_rank].failure.private_link = true;
@@ -210,6 +212,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
         failure_set_line(f, &f->log_file, err->path, NULL);
     if (n->membership && n->conf->log_dir)
         failure_set_line(f, &f->log_dir, output_log_dir(n->output), NULL);
+    f->said_at = err->at;
     f->spoke_first = err->at && f->wall_usec - ((int64_t)f->at - (int64_t)err->at) <= f->stop_wall_usec;
     if (err->len)
         failure_add_stderr(f, err->bytes, err->len, NULL);

@@ -265,6 +265,7 @@ static void all_started(struct node *n)
     account_started(&n->account, loop_clock());
     tell_all_started(n);
     hang_watch_begin(n);
+    unended_begin(n);
     console_status_hide(n->console, output_terminal_shared(n->output));
     if (!n->said_threads && env_limits_threads(n->env, n->nproc))
         el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",

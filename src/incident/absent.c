@@ -46,13 +46,62 @@ static bool line_names(struct text line, unsigned speaker, unsigned rank)
     return take(&t, " failed to pass monitoredBarrier") && named;
 }
 
+/* Under which rank of the whole job has put its address: "/default_pg/0//cpu//0/2" is that of rank 2.  Other groups and
+ * other backends have other keys. */
+static bool key_ends_in(struct text key, unsigned *rank)
+{
+    unsigned number;
+    take(&key, "/");
+    if (!take(&key, "default_pg/") || !take_number(&key, &number) || !take(&key, "//"))
+        return false;
+    while (key.n && *key.p >= 'a' && *key.p <= 'z')
+        key = (struct text){key.p + 1, key.n - 1};
+    return take(&key, "//") && take_number(&key, &number) && take(&key, "/") && take_number(&key, rank) && !key.n;
+}
+
+/* "wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2": rank any names any. */
+static bool keys_name(struct text line, unsigned rank, bool any)
+{
+    static const char words[] = "keys: ";
+    const char *at = text_find(line, "wait timeout") ? text_find(line, words) : NULL;
+    struct text t = {at ? at + sizeof words - 1 : line.p, at ? (size_t)(line.p + line.n - at) - sizeof words + 1 : 0};
+    while (t.n) {
+        size_t n = 0;
+        unsigned number;
+        while (n < t.n && t.p[n] != ',' && t.p[n] != ' ')
+            n++;
+        if (key_ends_in((struct text){t.p, n}, &number) && (any || number == rank))
+            return true;
+        t = (struct text){t.p + n, t.n - n};
+        while (t.n && (*t.p == ',' || *t.p == ' '))
+            t = (struct text){t.p + 1, t.n - 1};
+    }
+    return false;
+}
+
 bool absent_names(const struct failure *f, unsigned rank)
 {
     const char *said[] = {f->message, f->found.message};
-    for (size_t i = 0; f->follower && i < sizeof said / sizeof *said; i++)
-        if (said[i] && line_names((struct text){said[i], strlen(said[i])}, f->rank, rank))
+    for (size_t i = 0; f->follower && i < sizeof said / sizeof *said; i++) {
+        const struct text line = {said[i], said[i] ? strlen(said[i]) : 0};
+        if (line.n &&
+            (line_names(line, f->rank, rank) || (f->rule == CLASSIFY_STORE_TIMEOUT && keys_name(line, rank, false))))
             return true;
+    }
     return false;
+}
+
+bool absent_is_told(const struct failure *f)
+{
+    const struct text said = {f->found.message, strlen(f->found.message)};
+    return f->rule == CLASSIFY_MONITORED || (f->rule == CLASSIFY_STORE_TIMEOUT && keys_name(said, 0, true));
+}
+
+const char *absent_text(const struct failure *f)
+{
+    return f->rule == CLASSIFY_MONITORED       ? "come to a barrier"
+           : f->rule == CLASSIFY_STORE_TIMEOUT ? "come to the rendezvous"
+                                               : "take part in a collective";
 }
 
 bool absent_is_silent(const struct failure *f, const struct failure *waited)

@@ -3,9 +3,15 @@
 #define INCIDENT_ABSENT_H
 #include "incident/failure.h"
 
-/* Judged, f a follower: "[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms" names rank 3.  Words about
- * the ranks of a group whose numbers are others name nobody. */
+/* Judged, f a follower: "[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms" names rank 3, and a wait in
+ * vain for what each rank puts into the store as it comes to init_process_group() names that rank.  Words about the
+ * ranks of a group whose numbers are others name nobody. */
 bool absent_names(const struct failure *f, unsigned rank);
+/* ... or anybody. */
+bool absent_is_told(const struct failure *f);
+
+/* Absent: "come to a barrier", which it did not. */
+const char *absent_text(const struct failure *f);
 
 /* Judged.  waited is the first cause of its node, and only says that the time of a collective ran out: f, which elrun
  * stopped, said neither that nor anything of its own before.  (No connection of waited's own, and nobody had left with

@@ -8,6 +8,7 @@
 #include "incident/caught.h"
 #include "incident/child.h"
 #include "incident/refusal.h"
+#include "incident/ending.h"
 #include "incident/survived.h"
 #include "incident/text.h"
 #include "incident/unfold.h"
@@ -275,7 +276,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     }
     f->texts_short |= text_clean(&clean, bytes, n) != 0;
     unfolded(f, &clean);
-    struct traceback found;
+    struct traceback found, before;
     struct traceback_chain chain;
     struct text all = {clean.len ? clean.v : "", clean.len};
     find_end(f, &all, &found, &chain);
@@ -288,8 +289,11 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     f->gave_up |= named && survived_gave_up(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n)
         f->raised = is_last_word(&found, &chain, all);
-    if (from == FAILURE_FROM_STDERR && all.n)
+    if (from == FAILURE_FROM_STDERR && all.n) {
         find_before(f, &found, all);
+        if (ending_find(all, &before))
+            traceback_put(f->unended, sizeof f->unended, &before);
+    }
     if (found.kind == TRACEBACK_NONE && !f->tail) {
         keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
@@ -541,56 +545,9 @@ void failure_judge(struct failure *f, bool stopped, bool oom_rose)
         set_rule(f, CLASSIFY_NONE);
     if (f->hung && f->by == FAILURE_BY_ELRUN) {
         f->class = FAILURE_CLASS_HANG;
-        f->odd |= f->thread[0] != 0;
+        f->odd |= f->thread[0] || f->unended[0];
     } else if (stopped && f->by == FAILURE_BY_ITSELF && stood_by_thread(f)) {
         f->follower = true; /* likely, not known: whoever has failed by itself comes first */
     }
     f->private_link |= f->follower && f->thread[0];
-}
-
-el_usec failure_at(const struct failure *f)
-{
-    if (f->file_sec < 0 || f->wall_usec < 0)
-        return f->at;
-    int64_t late = f->wall_usec - ((f->file_sec + 1) * 1000000 - 1);
-    if (late <= 0 || (el_usec)late > f->at || (f->elapsed && (el_usec)late > f->elapsed))
-        return f->at; /* a stamp from before its own start: a clock was set, or the file is somebody else's */
-    return f->at - (el_usec)late;
-}
-
-static bool sooner(const struct failure *a, const struct failure *b)
-{
-    if (a->follower != b->follower)
-        return b->follower;
-    if (a->private_link != b->private_link)
-        return a->private_link;
-    if (a->follower && (a->class == FAILURE_CLASS_HANG) != (b->class == FAILURE_CLASS_HANG))
-        return a->class == FAILURE_CLASS_HANG;
-    if (a->hung != b->hung)
-        return b->hung; /* one that ended by itself explains why the others stood */
-    if (a->hung && !a->thread[0] != !b->thread[0])
-        return a->thread[0] != 0;
-    if (a->absent && b->absent)
-        return a->rank < b->rank; /* elrun ended them, one as soon as the other */
-    if (a->hung && a->odd != b->odd)
-        return a->odd;
-    if (a->hung)
-        return a->rank < b->rank; /* in which order they died of SIGABRT means nothing */
-    if (failure_at(a) != failure_at(b))
-        return failure_at(a) < failure_at(b);
-    return a->at != b->at ? a->at < b->at : a->rank < b->rank;
-}
-
-bool failure_is_own(const struct failure *f)
-{
-    return f->by != FAILURE_BY_ELRUN || f->hung || f->absent;
-}
-
-int failure_cause(const struct failure *const *all, unsigned n)
-{
-    int cause = -1;
-    for (unsigned i = 0; i < n; i++)
-        if (failure_is_own(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
-            cause = (int)i;
-    return cause;
 }

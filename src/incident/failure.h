@@ -15,6 +15,8 @@
 
 struct kmsg_log;
 
+#define FAILURE_ENDING EL_SEC(5) /* behind an exception so long for the clean-up at exit */
+
 enum failure_end {
     FAILURE_UNKNOWN,     /* the status could not be collected; never taken for success */
     FAILURE_EXIT,        /* code: 1..255 */
@@ -73,6 +75,7 @@ struct failure {
     char time_text[32]; /* local time for people, "2026-11-21_20:36:48" */
     int64_t stop_wall_usec; /* when elrun first signalled it, on the wall clock; -1 = never, or not known */
     el_usec elapsed;        /* since the worker's start */
+    el_usec said_at;        /* monotonic: when the last of its stderr was read; 0 = not known */
 
     /* evidence; the pointers are paid by the el_mem given to the functions below; NULL = none */
     enum failure_watch watch;
@@ -110,6 +113,8 @@ struct failure {
     char survived[CLASSIFY_SIGN_MAX]; /* an exception that it had printed before, and gone on: "KeyError: 'x' (a.py:3)"
                                        */
     char earlier[CLASSIFY_SIGN_MAX];  /* the same, right before what was found */
+    char unended[CLASSIFY_SIGN_MAX];  /* the same of one that ended its main thread, while others kept it alive, until
+                                         a signal had all stacks printed; "" = none */
     char child[64];                 /* the type of the exception that ended a child process, which decides; "" = none */
     char thread[CLASSIFY_SIGN_MAX]; /* the same of a thread of it, whose end ends no program; "" = none */
     char sign[CLASSIFY_SIGN_MAX];   /* a line of its output outside the traceback that says why; "" = none */
@@ -162,7 +167,7 @@ bool failure_interrupts_itself(const struct failure *f);
 bool failure_is_own(const struct failure *f);
 
 /* When it failed at the latest, on this node's monotonic clock: by the error file's time stamp where that is earlier
- * than the end. */
+ * than the end; of one that ended with 1 by itself when it had printed why, within FAILURE_ENDING before. */
 el_usec failure_at(const struct failure *f);
 
 /* The root cause among n judged failures of one node: not stopped by elrun; not a follower if there is another,

@@ -103,6 +103,8 @@ const char *failure_advice(const struct failure *f)
         return failure_limit_text(f->code);
     if (f->class == FAILURE_CLASS_HARDWARE && xid_is_suspect(f->xid))
         return xid_advice(f->xid);
+    if (f->unended[0] && f->hung)
+        return "Python does not exit while a thread runs that is no daemon: have it end, or start it with daemon=True";
     if (f->thread[0] && (f->hung || failure_by_thread(f)))
         return "an exception ends only the thread that raised it, and who waits for that one waits for ever: catch it "
                "there, and raise it again in the main thread";

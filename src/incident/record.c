@@ -99,6 +99,7 @@ static const struct field top[] = {
     CHARS("sign", sign),
     CHARS("survived", survived),
     CHARS("thread", thread),
+    CHARS("unended", unended),
     TOP(BOOL, "hung", hung, 0, NULL),
     TOP(BOOL, "odd", odd, 0, NULL),
     TOP(BOOL, "absent", absent, 0, NULL),

@@ -8,6 +8,7 @@
 #include "incident/fold.h"
 #include "incident/record.h"
 #include "incident/text.h"
+#include "incident/absent.h"
 #include "proc/signame.h"
 #include "util/ranges.h"
 
@@ -67,6 +68,10 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
 {
     char name[SIGNAME_MAX];
     el_buf_puts(out, sep);
+    if (f->hung && f->by == FAILURE_BY_ELRUN && f->unended[0]) {
+        el_buf_printf(out, "%s, and it could not exit: no output, no processor time; ended by elrun", f->unended);
+        return;
+    }
     if (f->hung && f->by == FAILURE_BY_ELRUN && f->thread[0]) {
         el_buf_printf(out, "a thread or child process of it ended with %s, and then it hung; ended by elrun",
                       f->thread);
@@ -77,8 +82,7 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     if (f->absent) {
-        el_buf_printf(out, "did not %s, ended by elrun",
-                      f->rule == CLASSIFY_MONITORED ? "come to a barrier" : "take part in a collective");
+        el_buf_printf(out, "did not %s, ended by elrun", absent_text(f));
         if (f->end == FAILURE_SIGNAL)
             el_buf_printf(out, " (%s)", signame(f->code, name));
         return;
@@ -133,7 +137,7 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
     if (failure_by_thread(f))
         el_buf_printf(out, "%sin a thread or child process of it, and the main thread went on", brief ? "" : ", ");
     if (f->hung) {
-        if (f->found.function[0])
+        if (f->found.function[0] && !f->unended[0])
             el_buf_printf(out, "; it stood in %s", f->found.function);
     } else if (f->message) {
         const char *where = f->found.in_process ? "in a child process of it" : "in a thread of it";
@@ -154,7 +158,8 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         put_message(f, summary_without_rank(text_of(f->found.message)).p, out);
     }
     const char *slash = strrchr(f->found.file, '/');
-    if (f->found.user_frame && f->found.line)
+    bool told = f->hung && f->unended[0]; /* with the exception */
+    if (f->found.user_frame && f->found.line && !told)
         el_buf_printf(out, " (%s:%u)", slash ? slash + 1 : f->found.file, f->found.line);
     if (f->left)
         el_buf_printf(out, "; %s", f->left);

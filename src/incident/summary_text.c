@@ -351,7 +351,7 @@ static void collect_stopped(const struct report *r, int cause, struct others *o)
     unsigned first, last;
     const struct failure *f = cause < 0 ? NULL : r->failures[cause];
     bool late = f && f->follower && !f->absent && !f->left && classify_is_late(f->rule);
-    bool names = f && f->rule == CLASSIFY_MONITORED;
+    bool names = f && absent_is_told(f);
     if (late) {
         el_buf_puts(&o->absent.ranks, text);
         o->absent.count = count_ranges(text);
@@ -481,7 +481,7 @@ static void put_others(struct page *p, int cause)
         put(p, INDENT);
     }
     if (o.absent.count) {
-        bool named = p->r->failures[cause]->rule == CLASSIFY_MONITORED;
+        bool named = absent_is_told(p->r->failures[cause]);
         el_buf_printf(&p->line, "rank%s %s %s, and had to be stopped by elrun: look there",
                       o.absent.count == 1 ? "" : "s", ranks_of(&o.absent),
                       named ? "did not come, by these words" : "said nothing of a time-out");

@@ -110,6 +110,8 @@ enum output_tail_from output_kept(const struct output *o, unsigned local_rank, i
 /* A worker's sign of life: bytes that elrun has read from both its streams in this attempt.  *held: some of them wait
  * for a console or a disk that stands, so the worker may stand because of that. */
 uint64_t output_read_bytes(const struct output *o, unsigned local_rank, bool *held);
+/* When elrun read the last bytes of a stream (1 or 2) of this attempt; 0: it has read none. */
+el_usec output_said_at(const struct output *o, unsigned local_rank, int which);
 /* Everything that was read has been written to the log files. */
 bool output_settled(const struct output *o);
 

@@ -176,6 +176,12 @@ uint64_t output_read_bytes(const struct output *o, unsigned local_rank, bool *he
     return s[0].ring.total + s[1].ring.total;
 }
 
+el_usec output_said_at(const struct output *o, unsigned local_rank, int which)
+{
+    assert(local_rank < o->conf.nproc && (which == 1 || which == 2));
+    return o->ranks[local_rank].stream[which - 1].said_at;
+}
+
 bool output_settled(const struct output *o)
 {
     return !o->files || !sink_queued_bytes(o->files);

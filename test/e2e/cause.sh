@@ -69,6 +69,29 @@ wait
 like "... on another node: first is who names it" "$(cause_of "$T/barrier.0")" "rank 0 on .* failed: RuntimeError: \[Rank 0\]: Rank 2 failed to pass"
 like "... and it is told as no victim" "$(cat "$T/barrier.0")" "^  rank 2 did not come, by these words"
 
+# PyTorch's Gloo at init_process_group: the key that is waited for in vain is that of the rank that did not come.
+cat >"$T/absent.py" <<'END'
+import os, time
+rank = int(os.environ["RANK"])
+time.sleep(30 if rank == 2 else 0.3)
+class DistStoreError(RuntimeError):
+    pass
+DistStoreError.__module__ = "torch.distributed"
+raise DistStoreError("wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2")
+END
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/absent.py" >"$T/absent" 2>&1
+is "an address is missing in the store: the status is that of an exception" $? 1
+like "... whose it is is the cause" "$(cause_of "$T/absent")" "rank 2 failed: did not come to the rendezvous, ended by elrun"
+like "... by whose words" "$(cat "$T/absent")" "^  because: rank [01]: wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2"
+like "... and where it stood" "$(cat "$T/absent")" "^  at that moment: .*rank 2 asleep in "
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=absent --nproc-per-node=$((2 - i)) --shutdown-timeout=2 \
+        "$T/absent.py" >"$T/absent.$i" 2>&1 &
+done
+wait
+like "... on another node it is told who did not come" "$(cat "$T/absent.0")" "^  rank 2 did not come, by these words|rank 2 on .* failed: did not come to the rendezvous"
+
 # A rank that sleeps, while the time of the others' collective runs out, or their connection to one whose time ran out.
 cat >"$T/asleep.py" <<'END'
 import os, time
@@ -157,6 +180,42 @@ like "a crash has its own words" "$(cause_of "$T/caught")" "rank 1 failed: signa
 caught exit >"$T/status"
 like "a status of the program's own is not explained by it" "$(cause_of "$T/caught")" "rank 1 failed: exit code 3; it had printed: RuntimeError: CUDA error"
 unlike "... and nobody else failed" "$(cat "$T/caught")" "failed too"
+# A rank raises, and clears up for a while; another one notices, and gives up without a word of what it saw.
+cat >"$T/gives_up.py" <<'END'
+import atexit, os, sys, time, traceback
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+if rank == 1:
+    if how == "goes-on":
+        try:
+            {}["labels"]
+        except KeyError:
+            traceback.print_exc()
+        while True:
+            time.sleep(0.05)
+            print("step", file=sys.stderr, flush=True)
+    atexit.register(time.sleep, 1.2)
+    {}["labels"]
+time.sleep(0.5)
+sys.exit("training failed, see the other ranks" if how == "words" else 1)
+END
+for how in silent words goes-on; do
+    "$ELRUN" --standalone --nproc-per-node=2 "$T/gives_up.py" $how >"$T/gives_up.$how" 2>&1
+    is "a rank gives up ($how): the status" $? 1
+done
+like "... who had raised before, and ended by it, is the cause" "$(cause_of "$T/gives_up.silent")" "rank 1 failed: KeyError: 'labels' \\(gives_up.py:"
+like "... that it is waited for is said" "$(cat "$T/gives_up.silent")" "rank 0 .* failed with exit code 1, but rank 1 had raised KeyError: 'labels' .* before: waiting up to 5 s for its end"
+like "... also where the other one has words" "$(cause_of "$T/gives_up.words")" "rank 1 failed: KeyError: 'labels' \\(gives_up.py:"
+like "... which are told" "$(cat "$T/gives_up.words")" "^  rank 0 failed too: exit code 1; its last line: training failed, see the other ranks"
+like "... but not a rank that goes on" "$(cause_of "$T/gives_up.goes-on")" "rank 0 failed: exit code 1"
+unlike "... nobody waits for it" "$(cat "$T/gives_up.goes-on")" "waiting up to"
+port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for i in 0 1; do
+    "$ELRUN" --nnodes=2 --node-rank=$i --rdzv-endpoint=127.0.0.1:$port --rdzv-id=gives --nproc-per-node=1 "$T/gives_up.py" words >"$T/gives_up.$i" 2>&1 &
+done
+wait
+like "... over nodes" "$(cat "$T/gives_up.0")" "rank 1 on .* failed: KeyError: 'labels' \\(gives_up.py:"
+like "... the words of the other one" "$(cat "$T/gives_up.0")" "^  rank 0 on .* failed too: exit code 1; its last line: training failed"
+like "... and the wait is said there" "$(cat "$T/gives_up.1")" "rank 1 had raised KeyError: 'labels' .* before: waiting up to 5 s for its end"
 
 # Two fail in one instant, and one that has raised does not exit.
 cat >"$T/two.py" <<'END'

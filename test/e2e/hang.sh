@@ -108,6 +108,57 @@ like "... also where the others run into their own time limit" "$(cause_of "$ERR
 like "... they are its victims" "$(cat "$ERR")" '^  2 others ended because of it: ranks 0,2 \(RuntimeError: Timed out'
 is_clean "a thread has raised"
 
+# The main thread raises, and another one, which is no daemon, keeps the process alive.
+cat >"$T/kept.py" <<'PYTHON'
+import os, sys, threading, time, traceback
+if os.environ["RANK"] == "1":
+    if sys.argv[1] == "raises":
+        threading.Thread(target=time.sleep, args=(1000,)).start()
+        raise ValueError("bad batch")
+    try:
+        raise ValueError("bad batch")
+    except ValueError:
+        traceback.print_exc()
+time.sleep(1000)
+PYTHON
+run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/kept.py" raises
+like "it raised and could not exit: it is the cause, and the exception is told" "$(cause_of "$ERR")" \
+    "rank 1 failed: ValueError: bad batch \(kept\.py:5\), and it could not exit: no output, no processor time; ended by elrun$"
+like "... what to do" "$(cat "$ERR")" '^  advice: .*a thread runs that is no daemon'
+like "... the others" "$(cat "$ERR")" '^  hung too: 0,2$'
+run --standalone --nproc-per-node=3 --hang-timeout=1 "$T/kept.py" catches
+unlike "... not who had caught and printed the same" "$(cat "$ERR")" 'could not exit'
+is_clean "it raised and could not exit"
+
+# Without a time-out: that it raised and does not exit is said while it stands; not of one that computes, or where all have.
+cat >"$T/stands.py" <<'PYTHON'
+import os, sys, threading, time, traceback
+how, rank = sys.argv[1], os.environ["RANK"]
+if how == "raises" and rank == "1":
+    threading.Thread(target=time.sleep, args=(9,)).start()
+    raise ValueError("bad batch")
+if how == "all" or rank == "1":
+    threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+    try:
+        raise ValueError("bad batch")
+    except ValueError:
+        traceback.print_exc()
+until = time.monotonic() + 9
+while how == "computes" and rank == "1" and time.monotonic() < until:
+    for i in range(100000): pass
+    time.sleep(0.05)
+threading.Event().wait(max(0.1, until - time.monotonic()))
+PYTHON
+for how in raises computes all; do
+    "$ELRUN" --standalone --nproc-per-node=2 "$T/stands.py" $how >"$T/stands.$how" 2>&1 &
+done
+wait
+is "it raised and does not exit: said once" "$(grep -c 'rank 1 (pid [0-9]*) raised ValueError: bad batch (stands.py:5) [4-9] s ago and does not exit' "$T/stands.raises")" 1
+like "... it is the cause in the end" "$(cause_of "$T/stands.raises")" 'rank 1 failed: ValueError: bad batch'
+for how in computes all; do
+    unlike "... nothing of the kind ($how)" "$(cat "$T/stands.$how")" 'does not exit'
+done
+
 # What is no hang: one worker that computes, one that prints, a child that computes, all asleep for less than the time-out.
 cat >"$T/alive.py" <<'PYTHON'
 import os, subprocess, sys, time

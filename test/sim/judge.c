@@ -85,6 +85,7 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
         if (j->open && w->now >= j->open_until)
             return;
         j->open_until = j->open ? j->open_until : w->now + w->conf.consequence;
+        j->waits = j->open && j->waits;
         j->open = true;
         j->looks++;
         return;
@@ -98,8 +99,12 @@ static void on_looked(struct world *w, const struct agent_event *ev)
     if (!j->open || ev->attempt != w->agent.attempts)
         return;
     j->looks--;
-    if (!ev->follows)
+    if (!ev->follows && !ev->waits)
         condemn(w, ev->slot);
+    if (ev->follows || !ev->waits || j->waits)
+        return;
+    j->waits = true;
+    j->verdict_slot = ev->slot;
 }
 
 /* Nobody is left who could be the cause, or it took too long. */
@@ -187,6 +192,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_EXITED: on_exited(w, ev, ended); break;
     case AGENT_EV_SIGNAL: on_signal(w, ev); break;
     case AGENT_EV_LOOKED: on_looked(w, ev); break;
+    case AGENT_EV_NONE_ENDS: break; /* the world has no such output */
     case AGENT_EV_HUNG: on_hung(w, ev); break;
     case AGENT_EV_COLLECTED:
         w->judge.collected = true;

@@ -45,6 +45,8 @@ void stage_free(struct stage *s);
 #define LEFT(n)        EV(.type = AGENT_EV_SWEPT, .left = (n))
 #define ORPHAN         EV(.type = AGENT_EV_ORPHAN)
 #define FOLLOWS(i)     EV(.type = AGENT_EV_LOOKED, .slot = (i), .follows = true)
+#define WAITS(i)       EV(.type = AGENT_EV_LOOKED, .slot = (i), .waits = true)
+#define NONE_ENDS      EV(.type = AGENT_EV_NONE_ENDS)
 #define ITS_OWN(i)     EV(.type = AGENT_EV_LOOKED, .slot = (i))
 #define HUNG(i)        EV(.type = AGENT_EV_HUNG, .slot = (i))
 #define FAILING(i)     EV(.type = AGENT_EV_FAILING, .slot = (i))

@@ -60,7 +60,10 @@ static void put_event(struct line *l, const struct agent_event *e)
     case AGENT_EV_PARTED: put(l, "parted %u", e->slot); break;
     case AGENT_EV_SWEPT: put(l, "left %u", e->left); break;
     case AGENT_EV_ORPHAN: put(l, "orphan"); break;
-    case AGENT_EV_LOOKED: put(l, "looked %u: %s", e->slot, e->follows ? "follows" : "its own"); break;
+    case AGENT_EV_LOOKED:
+        put(l, "looked %u: %s", e->slot, e->follows ? "follows" : e->waits ? "waits" : "its own");
+        break;
+    case AGENT_EV_NONE_ENDS: put(l, "none ends"); break;
     case AGENT_EV_HUNG: put(l, "hung %u", e->slot); break;
     case AGENT_EV_FAILING: put(l, "failing %u", e->slot); break;
     case AGENT_EV_CAPTURED: put(l, "captured"); break;

@@ -272,7 +272,8 @@ static void perform(struct world *w, const struct agent_action *x)
                    (struct agent_event){.type = AGENT_EV_LOOKED,
                                         .slot = x->slot,
                                         .attempt = w->agent.attempts,
-                                        .follows = chance(w, w->faults.follows)});
+                                        .follows = chance(w, w->faults.follows),
+                                        .waits = chance(w, w->faults.follows / 2)});
         break;
     case AGENT_DO_GROUP: perform_group(w, &x->group); break;
     case AGENT_DO_NOTE:

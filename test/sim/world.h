@@ -79,6 +79,7 @@ struct world_judge {
     el_usec hindsight;
     bool open; /* verdict_slot's failure may be another one's consequence: that is waited for, until */
     el_usec open_until;
+    bool waits;     /* ... verdict_slot's: on a rank that is about to end */
     unsigned looks; /* asked for in this attempt, not answered */
     el_usec burst_at, second;
     unsigned burst, in_second;

@@ -22,12 +22,15 @@ static struct failure says(unsigned rank, const char *words)
     static const char head[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in f\n    g()\n";
     struct failure f = make(rank, FAILURE_EXIT, 1);
     struct el_buf text = EL_BUF_INIT(NULL, 0);
-    el_buf_printf(&text, "%sRuntimeError: %s\n", head, words);
+    const char *type = strncmp(words, "wait", 4) == 0 ? "torch.distributed.DistStoreError" : "RuntimeError";
+    el_buf_printf(&text, "%s%s: %s\n", head, type, words);
     failure_add_stderr(&f, text.v, text.len, NULL);
     failure_judge(&f, false, false);
     el_buf_free(&text);
     return f;
 }
+
+#define WAIT "wait timeout after 4000ms, keys: "
 
 static void test_names(void)
 {
@@ -49,6 +52,14 @@ static void test_names(void)
          1, false, "who came"},
         {0, "[Rank 0]: Rank", 1, false, "cut"},
         {0, "[Rank 0]: Rank 1 failed to load monitoredBarrier", 1, false, "other words"},
+        {0, WAIT "/default_pg/0//cpu//0/2", 2, true, "whose address the store does not have"},
+        {0, WAIT "/default_pg/0//cpu//0/2", 0, false, "not the number in front of it"},
+        {0, WAIT "/default_pg/0//cpu//0/21", 2, false, "not a longer one"},
+        {0, WAIT "/default_pg/0//cpu//0/1, /default_pg/0//cpu//0/2", 2, true, "of several keys"},
+        {0, WAIT "/default_pg/0//1//cpu//0/2", 2, false, "another group's numbers are others"},
+        {0, WAIT "/default_pg/0//cuda//0", 0, false, "NCCL's counter is no rank"},
+        {0, WAIT "/default_pg/0//foo/2", 2, false, "a key of the program's own"},
+        {0, WAIT "", 2, false, "no key"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct failure f = says(rows[i].rank, rows[i].words);
@@ -67,9 +78,11 @@ static void test_mark(void)
     failure_judge(&f, true, false);
     is_num(failure_cause(all, 2), 0, "elrun stopped it: no cause yet");
     absent_mark(&f, &accuser);
+    ok(absent_is_told(&accuser) && !absent_is_told(&other), "somebody is named");
     is_num(failure_cause(all, 2), 1, "named: before the one that waited for it");
     is_num(failure_cause(all, 3), 2, "behind one that failed by itself");
     is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 1, "the status is not that of elrun's signal");
+    is_str(absent_text(&f), "come to a barrier", "what it did not do");
     is_str(f.sign, "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", "whose words they are");
     failure_free(&accuser, NULL);
     failure_free(&other, NULL);

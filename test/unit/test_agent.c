@@ -404,6 +404,56 @@ static void test_nobody_else(void)
              "nobody else fails: the wait has an end");
 }
 
+static void test_waits_for_an_end(void)
+{
+    struct stage *s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, WAITS(0));
+    at(s, 1800, EXITED(1, 1));
+    at(s, 1802, ITS_OWN(1));
+    at(s, 1803, LEFT(0));
+    at(s, 1804, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: waits | running\n"
+             "1.800 exited 1 code 1 -> sweep 1 TERM, sweep TERM, look 1 | running\n"
+             "1.802 looked 1: its own -> note 1 | stopping\n"
+             "1.803 left 0 -> collect | finishing\n"
+             "1.804 collected -> end: worker 1 failed | ended\n",
+             "a bare exit waits for one that had raised before");
+    s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, WAITS(0));
+    at(s, 1250, NONE_ENDS);
+    at(s, 1260, KILLED(1, SIGTERM));
+    at(s, 1261, LEFT(0));
+    at(s, 1262, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: waits | running\n"
+             "1.250 none ends -> all TERM, note 0 | stopping\n"
+             "1.260 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
+             "1.261 left 0 -> collect | finishing\n"
+             "1.262 collected -> end: worker 0 failed | ended\n",
+             "... not once that one goes on");
+    s = stage_judging(0);
+    at(s, 1000, EXITED(0, 1));
+    at(s, 1002, WAITS(0));
+    until(s, 6500);
+    at(s, 6510, KILLED(1, SIGTERM));
+    at(s, 6511, LEFT(0));
+    at(s, 6512, COLLECTED);
+    stage_is(s,
+             "1.000 exited 0 code 1 -> sweep 0 TERM, look 0 | running\n"
+             "1.002 looked 0: waits | running\n"
+             "2.000 time -> sweep 0 KILL | running\n"
+             "6.000 time -> all TERM, note 0 | stopping\n"
+             "6.510 exited 1 by TERM -> sweep 1 TERM, sweep TERM | stopping\n"
+             "6.511 left 0 -> collect | finishing\n"
+             "6.512 collected -> end: worker 0 failed | ended\n",
+             "... nor for ever");
+}
+
 static void test_killed_meanwhile(void)
 {
     struct stage *s = stage_judging(0);
@@ -448,6 +498,7 @@ int main(void)
     test_slow_cause();
     test_own_words();
     test_nobody_else();
+    test_waits_for_an_end();
     test_killed_meanwhile();
     test_fork_fails();
     test_exec_fails();

@@ -3,6 +3,7 @@
 
 #define ATTEMPT(r)      EV(.type = AGENT_EV_ATTEMPT, .restarts = (r))
 #define HALT(sig, g)    EV(.type = AGENT_EV_HALT, .signal = (sig), .grace = (g))
+#define HALT_ENDING(i)  EV(.type = AGENT_EV_HALT, .signal = SIGTERM, .grace = EL_SEC(6), .waits = true, .slot = (i))
 #define FINISH          EV(.type = AGENT_EV_FINISH)
 #define PREPARED_FOR(n) EV(.type = AGENT_EV_PREPARED, .ok = true, .attempt = (n))
 
@@ -164,8 +165,48 @@ static void test_from_outside(void)
              "... or when that takes long");
 }
 
+/* A worker elsewhere has failed, and one here had raised before, and clears up. */
+static void test_halt_waits_for_an_end(void)
+{
+    struct stage *s = managed_up();
+    s->a.conf.consequence = EL_SEC(5);
+    at(s, 10, HALT_ENDING(1));
+    at(s, 500, EXITED(0, 1)); /* a victim */
+    at(s, 900, EXITED(1, 1));
+    at(s, 901, LEFT(0));
+    at(s, 902, COLLECTED);
+    stage_is(s,
+             "0.010 halt TERM | running\n"
+             "0.500 exited 0 code 1 -> sweep 0 TERM | running\n"
+             "0.900 exited 1 code 1 -> sweep 1 TERM, sweep TERM | stopping\n"
+             "0.901 left 0 -> collect | finishing\n"
+             "0.902 collected -> result: halted | idle\n",
+             "it ends by itself, which proves it");
+    s = managed_up();
+    s->a.conf.consequence = EL_SEC(5);
+    at(s, 10, HALT_ENDING(1));
+    at(s, 500, NONE_ENDS);
+    is_num(s->a.state, AGENT_STOPPING, "it goes on: then it is stopped");
+    s = managed_up();
+    s->a.conf.consequence = EL_SEC(5);
+    at(s, 10, HALT_ENDING(1));
+    at(s, 900, EXITED(1, 1));
+    is_num(s->a.state, AGENT_STOPPING, "the others wait no longer than for that one");
+    s = managed_up();
+    s->a.conf.consequence = EL_SEC(5);
+    at(s, 10, HALT_ENDING(1));
+    until(s, 3100);
+    is_num(s->a.state, AGENT_STOPPING, "half of the grace is the wait");
+    s = managed_up();
+    s->a.conf.consequence = EL_SEC(5);
+    at(s, 10, HALT_ENDING(1));
+    at(s, 20, HALT(SIGKILL, 0));
+    is_num(s->a.state, AGENT_STOPPING, "another order is obeyed at once");
+}
+
 int main(void)
 {
+    test_halt_waits_for_an_end();
     test_halt();
     test_failure_is_handed_up();
     test_success_waits();

@@ -633,8 +633,86 @@ static void test_limits(void)
     }
 }
 
+/* The main thread raised, and another one keeps the process alive: the stacks show it, when all are printed. */
+static void test_unended(void)
+{
+    static const char raised[] =
+        "Traceback (most recent call last):\n  File \"/w/t.py\", line 5, in <module>\n    f()\n"
+        "ValueError: bad batch\n",
+                      caught[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 5, in f\n    g()\n"
+                                 "ValueError: bad batch\n",
+                      dump[] = "Fatal Python error: Aborted\n\nThread 0x00007f4c (most recent call first):\n"
+                               "  File \"/usr/lib/python3.11/threading.py\", line 975 in run\n\n"
+                               "Current thread 0x00007fdc (most recent call first):\n"
+                               "  File \"/usr/lib/python3.11/threading.py\", line 1583 in _shutdown\n",
+                      at_work[] = "  File \"/w/t.py\", line 9 in <module>\n";
+    const struct {
+        const char *said, *more, *behind, *unended, *why;
+    } rows[] = {
+        {raised, "", "", "ValueError: bad batch (t.py:5)", "an exception, then Python's shutdown"},
+        {raised, "", at_work, "", "caught, and the program goes on"},
+        {raised, "2026-11-27 10:00:00 INFO epoch 1\n", "", "", "it had gone on, and ended later"},
+        {caught, "", "", "", "caught in a function"},
+        {"", "", "", "", "nothing was raised"},
+    };
+    struct failure all[COUNT_OF(rows)];
+    for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+        struct el_buf text = EL_BUF_INIT(NULL, 0);
+        el_buf_printf(&text, "%s%s%s%s", rows[i].said, rows[i].more, dump, rows[i].behind);
+        all[i] = make(FAILURE_SIGNAL, SIGABRT, 10 - i, NULL);
+        all[i].rank = COUNT_OF(rows) - i;
+        all[i].hung = true;
+        failure_add_stderr(&all[i], text.v, text.len, NULL);
+        failure_judge(&all[i], true, false);
+        is_str(all[i].unended, rows[i].unended, rows[i].why);
+        el_buf_free(&text);
+    }
+    ok(all[0].odd && strstr(failure_advice(&all[0]), "daemon"), "... the others waited for it, and what to do");
+    all[1].odd = true;
+    is_num(failure_cause((const struct failure *const[]){&all[1], &all[0]}, 2), 1, "before one that stood elsewhere");
+    for (unsigned i = 0; i < COUNT_OF(rows); i++)
+        failure_free(&all[i], NULL);
+}
+
+/* A traceback stands there before the clean-up at exit: who raised first is the first, however long it cleans up. */
+static void test_raised_first(void)
+{
+    static const char said[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in <module>\n    f()\n"
+                               "KeyError: 'labels'\n";
+    struct failure all[2] = {make(FAILURE_EXIT, 1, 400, NULL), make(FAILURE_EXIT, 1, 1000, NULL)};
+    const struct failure *const refs[] = {&all[0], &all[1]};
+    failure_add_stderr(&all[1], said, sizeof said - 1, NULL);
+    all[1].said_at = all[1].at - EL_MS(1000);
+    for (size_t i = 0; i < 2; i++)
+        failure_judge(&all[i], false, false);
+    is_num(failure_at(&all[1]), all[1].said_at, "it had raised, and ended by that");
+    is_num(failure_cause(refs, 2), 1, "... before another one gave up");
+    all[1].said_at = all[0].at + 1;
+    is_num(failure_cause(refs, 2), 0, "who raised later is later");
+    all[1].at += EL_SEC(10);
+    is_num(failure_at(&all[1]), all[1].at, "what it had printed long before was not its end");
+    all[1].said_at = all[1].at - EL_SEC(1);
+    all[1].code = 3;
+    is_num(failure_at(&all[1]), all[1].at, "nor where it ended with another status");
+    all[1].code = 1;
+    all[1].wall_usec = all[1].stop_wall_usec = INT64_C(1700000011000000);
+    is_num(failure_at(&all[1]), all[1].said_at, "a signal that came behind its end says nothing");
+    all[1].stop_wall_usec--;
+    is_num(failure_at(&all[1]), all[1].at, "nor where elrun has signalled it");
+    all[1].stop_wall_usec = -1;
+    all[1].went_on = true;
+    is_num(failure_at(&all[1]), all[1].at, "nor if it had perhaps gone on");
+    all[1].went_on = false;
+    is_num(failure_at(&all[1]), all[1].said_at, "(else it was)");
+    all[1].said_at = 0;
+    is_num(failure_at(&all[1]), all[1].at, "nor is it known where elrun read nothing");
+    failure_free(&all[1], NULL);
+}
+
 int main(void)
 {
+    test_raised_first();
+    test_unended();
     test_limits();
     test_spoken_of();
     test_kernel_oom();
