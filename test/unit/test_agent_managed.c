@@ -187,21 +187,25 @@ static void test_halt_waits_for_an_end(void)
     at(s, 10, HALT_ENDING(1));
     at(s, 500, NONE_ENDS);
     is_num(s->a.state, AGENT_STOPPING, "it goes on: then it is stopped");
+    stage_free(s);
     s = managed_up();
     s->a.conf.consequence = EL_SEC(5);
     at(s, 10, HALT_ENDING(1));
     at(s, 900, EXITED(1, 1));
     is_num(s->a.state, AGENT_STOPPING, "the others wait no longer than for that one");
+    stage_free(s);
     s = managed_up();
     s->a.conf.consequence = EL_SEC(5);
     at(s, 10, HALT_ENDING(1));
     until(s, 3100);
     is_num(s->a.state, AGENT_STOPPING, "half of the grace is the wait");
+    stage_free(s);
     s = managed_up();
     s->a.conf.consequence = EL_SEC(5);
     at(s, 10, HALT_ENDING(1));
     at(s, 20, HALT(SIGKILL, 0));
     is_num(s->a.state, AGENT_STOPPING, "another order is obeyed at once");
+    stage_free(s);
 }
 
 int main(void)

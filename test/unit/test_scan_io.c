@@ -132,6 +132,7 @@ static void test_hints(void)
     commit_replace(&fs, CKPT_LATEST_FILE, "n", "global_step7\n", 13, NULL);
     aside_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
     is_str(hints(&m), "global_step7 -", "what a framework has written there stays");
+    memfs_free(&m);
     memfs_copy(&m, &whole);
     fs = memfs_table(&m);
     m.fail_call = MEMFS_RESERVE;
@@ -140,6 +141,7 @@ static void test_hints(void)
     aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
     ok(strstr(said, "; the hint which step is the latest names one that is not there: write "), "an error is said");
     printf("# %s\n", said);
+    memfs_free(&m);
     memfs_free(&whole);
 
     memfs_init(&whole);

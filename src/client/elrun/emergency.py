@@ -131,17 +131,18 @@ class Emergency:
     def take_up(self, outline: Outline) -> str:
         """The objects hold what they did, or a text: something else, so that nothing is captured until the next step is done."""
         self.trouble = f"behind swapped() the weights are not what they were after step {outline.step}"
+        end = None
         try:
             with counting_changes():
-                self.end = again(outline, self.ck._take(), self.ck.parts)
+                end = again(outline, self.ck._take(), self.ck.parts)
         except Exception as e:
             raise_of_handler(e)
             self.trouble += f" ({e})"
-        if self.end is None:
+        if end is None:
             return self.trouble
         if self.mark:
             self.mark.record()
-        self.plan, self.trouble = self.end.plan, ""
+        self.end, self.plan, self.trouble = end, end.plan, ""
         return ""
 
     def stepped(self) -> str:
