@@ -22,7 +22,7 @@ for i in $(seq "$RUNS"); do
         done
     done
 done
-script elrun "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1 --max-restarts="$RUNS" --ckpt-mem="$SLOTS" || exit 1
+script elrun "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1 --max-restarts="$RUNS" --restart-policy=always --ckpt-mem="$SLOTS" || exit 1
 for size in tiny many mid large; do
     SIZE=$size script elrun "$RUNS" sizes "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem=5G --ckpt-busy=wait || exit 1
 done
@@ -30,7 +30,7 @@ rm -rf "$T/dcp" "$T/state.pt"
 script off "$RUNS" blocked "$ELRUN" --standalone --nproc-per-node=1
 script elrun "$RUNS" persist "$ELRUN" --standalone --nproc-per-node=1 --ckpt-mem="$SLOTS" --ckpt-dir="$T/disk" --ckpt-keep-last=1 || exit 1
 rm -rf "$T/disk" "$T/disk.dd" "$T/dcp" "$T/state.pt"
-script elrun "$RUNS" heal "$ELRUN" --standalone --nproc-per-node=2 --max-restarts="$RUNS" --ckpt-mem="$((4 * HEAL + 64))M" || exit 1
+script elrun "$RUNS" heal "$ELRUN" --standalone --nproc-per-node=2 --max-restarts="$RUNS" --restart-policy=always --ckpt-mem="$((4 * HEAL + 64))M" || exit 1
 script torchrun "$RUNS" heal env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 $TORCHRUN --standalone --nproc-per-node=2 --max-restarts="$RUNS"
 
 call="snapshot() is called" back="the state of all $MIB MiB is what it was"
