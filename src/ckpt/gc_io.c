@@ -107,14 +107,6 @@ static int empty_trash(struct gc *g, struct el_err *e)
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
 
-static unsigned run_of(const struct scan *s, size_t i)
-{
-    unsigned first = 0;
-    while (strcmp(s->v[first].run_id, s->v[i].run_id) != 0)
-        first++;
-    return first;
-}
-
 static void fill(const struct gc *g, const struct scan *s, struct retain_item *items)
 {
     const struct scan_entry *newest = scan_newest(s);
@@ -122,11 +114,12 @@ static void fill(const struct gc *g, const struct scan *s, struct retain_item *i
     for (size_t i = 0; i < s->n; i++) {
         const struct scan_entry *x = &s->v[i];
         items[i] = (struct retain_item){.step = x->step,
-                                        .run = run_of(s, i),
+                                        .run = x->run,
                                         .valid = x->state == SCAN_VALID,
                                         .ours = g->foreign || (run && strcmp(x->run_id, run) == 0),
                                         .pinned = x->pinned,
-                                        .leased = x->leased};
+                                        .leased = x->leased,
+                                        .behind = x->behind};
     }
 }
 
@@ -138,7 +131,7 @@ static const char *why_aside(const struct scan *s, const struct scan_entry *x, c
     if (item->pinned)
         return "pinned";
     for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].state == SCAN_VALID && s->v[i].step >= x->step && strcmp(s->v[i].run_id, x->run_id) == 0)
+        if (s->v[i].state == SCAN_VALID && !s->v[i].behind && s->v[i].step >= x->step && s->v[i].run == x->run)
             return NULL;
     return "set aside, and its run is not as far again";
 }
@@ -162,7 +155,7 @@ static struct scan_entry *newest_of(struct scan *s, const struct scan_entry *x)
 {
     struct scan_entry *newest = NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].state == SCAN_VALID && strcmp(s->v[i].run_id, x->run_id) == 0)
+        if (s->v[i].state == SCAN_VALID && !s->v[i].behind && s->v[i].run == x->run)
             newest = &s->v[i]; /* they are sorted by step */
     return newest;
 }

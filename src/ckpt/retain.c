@@ -7,7 +7,7 @@ static size_t newer(const struct retain_item *items, size_t n, const struct reta
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
-        found += items[i].valid && items[i].run == x->run && items[i].step > x->step;
+        found += items[i].valid && !items[i].behind && items[i].run == x->run && items[i].step > x->step;
     return found;
 }
 
@@ -23,7 +23,7 @@ static const char *reason(const struct retain_item *items, size_t n, const struc
     if (x->leased)
         return "being read";
     if (newer(items, n, x) < rule->keep_last)
-        return "among the newest";
+        return x->behind ? "a lower step was written later, and its run is not as far again" : "among the newest";
     if (rule->keep_every && (uint64_t)x->step % rule->keep_every == 0)
         return "kept by its number";
     return NULL;

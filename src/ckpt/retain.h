@@ -7,9 +7,10 @@
 
 struct retain_item {
     int64_t step;
-    unsigned run; /* the same number: the same run.  Steps of different runs are never compared */
-    bool valid;   /* manifest and sizes */
-    bool ours;    /* of the run that is tidied up, or all are */
+    size_t run;  /* the same number: the same run.  Steps of different runs are never compared */
+    bool valid;  /* manifest and sizes */
+    bool ours;   /* of the run that is tidied up, or all are */
+    bool behind; /* a lower step of its run was written later: it is newer than none */
     bool pinned, leased;
     const char *why; /* out: why it stays; NULL: it goes */
 };

@@ -42,6 +42,8 @@ struct scan_entry {
     bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
     char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */
     char *run_id;           /* "" if nobody says */
+    size_t run;             /* the first entry of the same run */
+    bool behind;            /* a lower step of its run was written later: the job has gone back behind it (load.h) */
     uint64_t number, coord; /* the round that wrote it; 0: nobody says */
     char *why;              /* it is not valid; "" */
 };
@@ -58,7 +60,7 @@ struct scan {
 int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e);
 void scan_close(struct scan *s);
 
-/* The newest valid one of the run that committed last, or NULL. */
+/* The newest valid one of the run that committed last, of those that are not behind if there are any, or NULL. */
 const struct scan_entry *scan_newest(const struct scan *s);
 
 /* Whether a directory is a root of checkpoints (and not one itself). */

@@ -293,6 +293,41 @@ static int by_step(const void *a, const void *b)
     return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
 }
 
+static int by_run(const void *a, const void *b)
+{
+    const struct scan_entry *const *x = a, *const *y = b;
+    int c = strcmp((*x)->run_id, (*y)->run_id);
+    return c ? c : (*x > *y) - (*x < *y);
+}
+
+/* When a job wrote it; 0: none did, or nobody knows. */
+static int64_t written_sec(const struct scan_entry *x)
+{
+    return x->number && x->state != SCAN_ASIDE ? x->changed_sec : 0;
+}
+
+/* Which are of one run, and which of these it has gone back behind. */
+static int order_runs(struct scan *s, struct el_err *e)
+{
+    struct scan_entry **v = el_alloc(s->mem, s->n * sizeof(struct scan_entry *));
+    int64_t last = 0;
+    if (!v)
+        return no_memory(e);
+    for (size_t i = 0; i < s->n; i++)
+        v[i] = &s->v[i];
+    el_sort(v, s->n, sizeof *v, by_run);
+    for (size_t i = 0; i < s->n; i++) { /* of each run by step */
+        bool same = i && strcmp(v[i]->run_id, v[i - 1]->run_id) == 0;
+        int64_t at = written_sec(v[i]);
+        v[i]->run = same ? v[i - 1]->run : (size_t)(v[i] - s->v);
+        last = same ? last : 0;
+        v[i]->behind = at && at < last;
+        last = at > last ? at : last;
+    }
+    el_free(s->mem, v);
+    return 0;
+}
+
 static void read_latest(struct walk *w)
 {
     char *text;
@@ -322,7 +357,7 @@ int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int6
     fs->list(fs->ctx, CKPT_PIN_DIR, pin_entry, &w);
     fs->list(fs->ctx, CKPT_LEASE_DIR, lease_entry, &w);
     el_sort(s->v, s->n, sizeof *s->v, by_step);
-    return 0;
+    return order_runs(s, e);
 }
 
 void scan_close(struct scan *s)
@@ -347,7 +382,7 @@ const struct scan_entry *scan_newest(const struct scan *s)
         if (s->v[i].state == SCAN_VALID && (!last || s->v[i].changed_sec >= last->changed_sec))
             last = &s->v[i];
     for (size_t i = 0; last && i < s->n; i++)
-        if (s->v[i].state == SCAN_VALID && strcmp(s->v[i].run_id, last->run_id) == 0)
+        if (s->v[i].state == SCAN_VALID && s->v[i].run == last->run && (!newest || newest->behind || !s->v[i].behind))
             newest = &s->v[i];
     return newest;
 }

@@ -26,9 +26,11 @@ static void test_rules(void)
         {.step = 90, .run = 0, .valid = true, .ours = true},
         {.step = -1, .run = 0, .valid = true, .ours = true},
         {.step = 60, .run = 0, .valid = true, .ours = true},
+        {.step = 300, .run = 0, .valid = true, .ours = true, .behind = true},
+        {.step = 61, .run = 0, .valid = true, .ours = true, .behind = true},
     };
     const struct retain_rule rule = {.keep_last = 2, .keep_every = 40};
-    is_num(retain_choose(v, COUNT_OF(v), &rule), 2, "two go");
+    is_num(retain_choose(v, COUNT_OF(v), &rule), 3, "three go");
     is_str(why(v, COUNT_OF(v), 9), NULL, "by number: 9 is older than 100");
     is_str(why(v, COUNT_OF(v), 100), "among the newest", "the newest");
     is_str(why(v, COUNT_OF(v), 90), "among the newest", "the one before");
@@ -41,6 +43,9 @@ static void test_rules(void)
            "what is not valid is left alone, and nothing is older because of it");
     is_str(why(v, COUNT_OF(v), 50), "of another run", "what is not ours");
     is_str(why(v, COUNT_OF(v), -1), "without a step", "what has no step");
+    is_str(why(v, COUNT_OF(v), 300), "a lower step was written later, and its run is not as far again",
+           "what the job has gone back behind stays, and nothing is older because of it");
+    is_str(why(v, COUNT_OF(v), 61), NULL, "until it is as far again");
 }
 
 /* Five checkpoints of two runs, each valid or not, ours or not, pinned or not: 2^20 cases. */

@@ -1,6 +1,6 @@
 /* Roots of checkpoints: what is listed, what gc deletes, and that neither a call that fails nor a process that is
  * killed half-way costs the newest checkpoint, or leaves half of one. Seen to fail: with files deleted in place,
- * without the rename; with errors of the directory taken for an end. */
+ * without the rename; with errors of the directory taken for an end; with the highest step taken for the newest. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -328,6 +328,35 @@ static void test_proof(void)
     memfs_free(&m);
 }
 
+/* The script was begun anew, and writes step 10 when 50 is there: 10 is what a restart goes back to. */
+static void test_behind(void)
+{
+    static struct memfs m;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    struct el_err e = {0};
+    epoch = "1.ab.1";
+    for (int64_t step = 20; step <= 50; step += 10)
+        make(&fs, step, "a", 10 + (uint64_t)step, true);
+    epoch = "1.cd.1";
+    make(&fs, 9, "a", 70, true);
+    make(&fs, 10, "a", 80, true);
+    memfs_power_loss(&m, UINT64_MAX);
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "10 valid; 20 valid; 30 valid; 40 valid; 50 valid; "),
+       "a higher step that was written before it does not cost the newest one");
+    ok(strcmp(hints(&m), "step-000000010 -") == 0, "which `latest` names");
+    fs.remove(&m, "step-000000010/model.safetensors");
+    make(&fs, 8, "a", 75, true);
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "8 valid; 10 partial; 20 valid; 30 valid; 40 valid; 50 valid; "), "nor one that is not whole any more");
+    make(&fs, 60, "a", 90, true);
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "10 partial; 60 valid; "), "when the job is as far again they go");
+    epoch = "";
+    memfs_free(&m);
+}
+
 /* verify, when any call fails: a verdict or an error, never a crash, and never "valid". */
 static void test_verify(void)
 {
@@ -415,6 +444,7 @@ int main(void)
     test_hints();
     test_gc();
     test_proof();
+    test_behind();
     test_verify();
     test_remove();
     is_num(mem.used_bytes, 0, "no memory is left");
