@@ -178,10 +178,10 @@ static int prove_all(struct gc *g, struct scan *s, const struct retain_item *ite
 /* --- the last one with a file that newer ones lack ---------------------------------------------------------------- */
 
 /* It has all that x has, it stays, and it is whole, which is looked at if nobody has. */
-static bool stands_for(struct gc *g, const struct scan *s, struct scan_entry *y, const struct scan_entry *x)
+static bool stands_for(struct gc *g, const struct kinds *kinds, struct scan_entry *y, const struct scan_entry *x)
 {
     struct el_err e = {0};
-    if (y->state != SCAN_VALID || y->step <= x->step || strcmp(y->run_id, x->run_id) != 0 || kinds_lacks(s, x, y))
+    if (y->state != SCAN_VALID || y->step <= x->step || y->run != x->run || kinds_lacks(kinds, x, y))
         return false;
     if (!y->proved && !y->refused && g->prove)
         y->refused = g->prove(g->ctx, y, &e) != 0;
@@ -191,26 +191,31 @@ static bool stands_for(struct gc *g, const struct scan *s, struct scan_entry *y,
 
 /* A file that only earlier ones have may be one that the script no longer writes; or one that all later ones have lost.
  * What goes cannot be asked, so the last that has it stays. */
-static char *why_lone(struct gc *g, struct scan *s, const struct retain_item *items, size_t i)
+static char *why_lone(struct gc *g, struct scan *s, const struct kinds *kinds, const struct retain_item *items,
+                      size_t i)
 {
     char text[400], shown[EL_SHOW_MAX], newest[EL_SHOW_MAX];
     const struct scan_entry *x = &s->v[i], *last = newest_of(s, x);
-    const char *name = last ? kinds_lacks(s, x, last) : NULL;
-    if (!name)
+    const struct kind *lost = last ? kinds_lacks(kinds, x, last) : NULL;
+    if (!lost)
         return NULL;
-    for (size_t k = s->n; k-- > i + 1;) /* they are sorted by step */
-        if ((items[k].why || s->v[k].lone) && stands_for(g, s, &s->v[k], x))
+    for (size_t k = s->n; !kinds_only(lost) && k-- > i + 1;) /* they are sorted by step */
+        if ((items[k].why || s->v[k].lone) && stands_for(g, kinds, &s->v[k], x))
             return NULL;
     snprintf(text, sizeof text, "no newer one has all its files: %s lacks %s", el_show(last->name, newest),
-             el_show(name, shown));
+             el_show(lost->name, shown));
     return el_strndup(s->mem, text, strlen(text));
 }
 
-static void keep_lone(struct gc *g, struct scan *s, struct retain_item *items)
+static int keep_lone(struct gc *g, struct scan *s, struct retain_item *items, struct el_err *e)
 {
-    for (size_t i = s->n; i-- > 0;)
-        if (s->v[i].state == SCAN_VALID && !items[i].why && (s->v[i].lone = why_lone(g, s, items, i)))
+    struct kinds kinds;
+    int r = kinds_open(&kinds, s, g->mem, e);
+    for (size_t i = s->n; !r && i-- > 0;)
+        if (s->v[i].state == SCAN_VALID && !items[i].why && (s->v[i].lone = why_lone(g, s, &kinds, items, i)))
             items[i].why = s->v[i].lone;
+    kinds_close(&kinds);
+    return r;
 }
 
 int gc_run(struct gc *g, struct scan *s, struct el_err *e)
@@ -223,7 +228,7 @@ int gc_run(struct gc *g, struct scan *s, struct el_err *e)
     retain_choose(items, s->n, &g->rule);
     r = prove_all(g, s, items, e);
     if (!r)
-        keep_lone(g, s, items);
+        r = keep_lone(g, s, items, e);
     for (size_t i = 0; !r && i < s->n; i++) {
         const struct scan_entry *x = &s->v[i];
         const char *why = why_stays(s, x, &items[i]);

@@ -66,6 +66,8 @@ static bool is_ranks(const char *name)
 static const char *key_of(const char *name)
 {
     uint64_t data, model;
+    if (!strchr(name, 'k')) /* no rank: names are compared often */
+        return name;
     if (is_ranks(name) && strchr(name, '/'))
         return strchr(name, '/') + 1;
     const char *last = last_part(name), *ranks = memmem(last, strlen(last), "mp_rank_", 8);
@@ -73,7 +75,7 @@ static const char *key_of(const char *name)
 }
 
 /* Numbers are all one. */
-static int compare(const char *a, const char *b)
+int usual_order(const char *a, const char *b)
 {
     a = key_of(a);
     b = key_of(b);
@@ -95,13 +97,13 @@ static int compare(const char *a, const char *b)
 static int by_name(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
-    int c = compare(x, y);
+    int c = usual_order(x, y);
     return c ? c : strcmp(x, y);
 }
 
 static int with_name(const void *item, const void *name)
 {
-    return compare(*(char *const *)item, name);
+    return usual_order(*(char *const *)item, name);
 }
 
 static bool is_one_of_many(const char *name)
@@ -117,7 +119,7 @@ static size_t once_each(const char **v, size_t n)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (!k || compare(v[k - 1], v[i]) != 0 || !is_one_of_many(v[i]))
+        if (!k || usual_order(v[k - 1], v[i]) != 0 || !is_one_of_many(v[i]))
             v[k++] = v[i];
     return k;
 }
@@ -171,7 +173,7 @@ static size_t first_of(const struct usual *u, const char *name)
 size_t usual_next(const struct usual *u, size_t i)
 {
     size_t end = i + 1;
-    while (end < u->n && compare(u->v[end], u->v[i]) == 0)
+    while (end < u->n && usual_order(u->v[end], u->v[i]) == 0)
         end++;
     return end;
 }
@@ -179,12 +181,12 @@ size_t usual_next(const struct usual *u, size_t i)
 size_t usual_count(const struct usual *u, const char *name)
 {
     size_t i = first_of(u, name);
-    return i < u->n && compare(u->v[i], name) == 0 ? usual_next(u, i) - i : 0;
+    return i < u->n && usual_order(u->v[i], name) == 0 ? usual_next(u, i) - i : 0;
 }
 
 bool usual_has(const struct usual *u, const char *name)
 {
-    for (size_t i = first_of(u, name); i < u->n && compare(u->v[i], name) == 0; i++)
+    for (size_t i = first_of(u, name); i < u->n && usual_order(u->v[i], name) == 0; i++)
         if (strcmp(u->v[i], name) == 0)
             return true;
     return false;

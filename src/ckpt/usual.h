@@ -22,6 +22,9 @@ struct usual {
 int usual_take(struct usual *u, const char *const *names, size_t names_n, struct el_mem *mem, struct el_err *e);
 void usual_free(struct usual *u, struct el_mem *mem);
 
+/* In the order of their names without numbers; 0: they differ in those alone. */
+int usual_order(const char *a, const char *b);
+
 /* How many are called like this one but for their numbers: "model_epoch3.pt" and "model_epoch4.pt" are alike. */
 size_t usual_count(const struct usual *u, const char *name);
 
