@@ -93,6 +93,11 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
                                                          : ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
                       v.findings ? v.findings->file : "", v.findings && *v.findings->file ? ": " : "",
                       v.findings ? v.findings->text : l.why.text);
+    if (!r && look_is_part(&l) && c->conf->keep_last < 2)
+        r = ckpt_fail(e, CKPT_UNSUPPORTED,
+                      "nothing is deleted: the newest checkpoint, %s, is one node's part (--ckpt-store=local), and "
+                      "another node may have ended before it had that step: keep two, --keep-last=2",
+                      newest->name);
     if (!r)
         r = prove_count(t, newest, &v, e);
     verify_free(&v);

@@ -39,6 +39,9 @@ int look_open(struct look *l, const struct ckpt_fs *fs, struct el_mem *mem, cons
               struct el_err *e);
 void look_close(struct look *l);
 
+/* One node's part of a checkpoint: the rest of its tensors is on the disks of other nodes (--ckpt-store=local). */
+bool look_is_part(const struct look *l);
+
 /* The one file is called so where somebody has made a link to it: the name says what is in it.  `real` is the name that
  * look_open() was given.  -1: no memory. */
 int look_call(struct look *l, const char *called, const char *real, struct el_err *e);

@@ -297,6 +297,12 @@ int look_path(const struct look *l, const char *name, char path[CKPT_PATH_MAX])
     return n < 0 || n >= CKPT_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+bool look_is_part(const struct look *l)
+{
+    const struct manifest *m = &l->manifest.m;
+    return l->format == CKPT_FORMAT_ELRUN && !l->why.status && m->files_n && *m->files[0].node;
+}
+
 void look_close(struct look *l)
 {
     for (size_t i = 0; i < l->n; i++) {

@@ -129,13 +129,6 @@ static void tell_gap(void *arg, const char *name, const struct fmt_missing *miss
 
 /* --- pieces ------------------------------------------------------------------------------------------------------- */
 
-/* One node's part of a checkpoint: the rest of its tensors is on the disks of other nodes (--ckpt-store=local). */
-static bool is_part(const struct look *l)
-{
-    const struct manifest *m = &l->manifest.m;
-    return l->format == CKPT_FORMAT_ELRUN && !l->why.status && m->files_n && *m->files[0].node;
-}
-
 /* Each tensor is whole; only for formats in which a name means one tensor in the whole directory. */
 static void check_cover(struct verify *v, const struct look *l)
 {
@@ -157,7 +150,7 @@ static void check_cover(struct verify *v, const struct look *l)
         if (l->format == CKPT_FORMAT_ELRUN && tensors_copies(&top, i, end))
             continue;
         size_t once = l->format == CKPT_FORMAT_ELRUN ? tensors_once(&top, i, end) : end;
-        if (tensors_cover(&top, i, once, &e) && !(e.status == CKPT_INCOMPLETE && is_part(l)))
+        if (tensors_cover(&top, i, once, &e) && !(e.status == CKPT_INCOMPLETE && look_is_part(l)))
             verify_find(v, e.status, "", e.text);
     }
     el_free(v->mem, top.v);

@@ -78,6 +78,8 @@ is "local: each node has its part of both" "$(each)" "1 valid 5
 3 valid 5 lastwords latest
 1 valid 5
 3 valid 5 lastwords latest"
+"$ELRUN" ckpt gc "$D/ckpt.0" --keep-last=1 >"$T/gc" 2>&1 # when it is not known whether the other node has 3
+like "local: gc does not rely on one node's part alone" "$? $(cat "$T/gc")" '^4 elrun: nothing is deleted: .*step-000000003, is one node.s part'
 rm -r "$D/ckpt.1/step-000000003" "$D"/log.?
 job local hold 4 2 --ckpt-store=local
 all_end 0

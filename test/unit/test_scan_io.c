@@ -349,7 +349,8 @@ static void test_behind(void)
     fs.remove(&m, "step-000000010/model.safetensors");
     make(&fs, 8, "a", 75, true);
     is_num(gc(&fs, &e), 0, e.text);
-    ok(holds(&m, "8 valid; 10 partial; 20 valid; 30 valid; 40 valid; 50 valid; "), "nor one that is not whole any more");
+    ok(holds(&m, "8 valid; 10 partial; 20 valid; 30 valid; 40 valid; 50 valid; "),
+       "nor one that is not whole any more");
     make(&fs, 60, "a", 90, true);
     is_num(gc(&fs, &e), 0, e.text);
     ok(holds(&m, "10 partial; 60 valid; "), "when the job is as far again they go");
