@@ -12,6 +12,7 @@ import sys
 import warnings
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
+from .handlers import raise_of_handler
 from .tree import Place
 from .values import torch
 
@@ -155,7 +156,8 @@ def from_bytes(data: bytes) -> Any:
         warnings.simplefilter("ignore")
         try:
             return th.load(io.BytesIO(data), weights_only=False)
-        except TypeError:  # before torch 1.13
+        except TypeError as e:  # before torch 1.13
+            raise_of_handler(e)
             return th.load(io.BytesIO(data))
 
 
@@ -212,7 +214,8 @@ def takes_odd(old: Any, new: Any) -> bool:
             twin = old.detach().clone()
             copy_odd(twin, new.detach())
             return to_bytes(twin) == to_bytes(new.detach().clone())
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
 
 
