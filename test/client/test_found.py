@@ -625,6 +625,10 @@ def an_empty_tensor_where_others_are_made_elsewhere():
     torch.set_default_device("meta")
     try:
         back(lambda: {"e": torch.zeros(0, device="cpu"), "t": torch.zeros(2, device="cpu")}, lambda it: it["t"].add_(1))
+        ones = torch.ones(3, 3, device="cpu")
+        for sparse in (ones.to_sparse(), ones.to_sparse_csr(), ones.to_sparse_csc()):
+            fresh = back(lambda: {"s": None}, lambda it, sparse=sparse: it.update(s=sparse))
+            assert fresh["s"].device.type == "cpu", fresh["s"].device
     finally:
         torch.set_default_device("cpu")
 

@@ -190,8 +190,8 @@ def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesc
     with warnings.catch_warnings():  # of invariants that nobody looks at, of what is new in torch: the script has chosen it
         warnings.simplefilter("ignore")
         if layout == "sparse_coo":
-            return th.sparse_coo_tensor(members[0], members[1], shape)._coalesced_(coalesced)
-        return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+            return th.sparse_coo_tensor(members[0], members[1], shape, device=members[0].device)._coalesced_(coalesced)
+        return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout), device=members[0].device)
 
 
 def copy_odd(old: Any, new: Any) -> None:
