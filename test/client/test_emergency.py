@@ -245,16 +245,16 @@ def one_that_is_replaced(folder):
 
 def memory_of_an_array(folder):
     """Changed through the array, which torch does not count, in elements that are not compared."""
-    array = np.zeros(64, np.float32)
+    array = np.zeros(640, np.float32)
     state = {"t": torch.from_numpy(array), "v": torch.from_numpy(array)[8:16]}
     job = Watched(folder, state=state)
     job._emergency.keep(1)
     array[1] = 99
-    back = {"t": torch.ones(64)}
+    back = {"t": torch.ones(640)}
     back["v"] = back["t"][8:16]
     assert job.captured(1, state=back) == ""
     tells = hasattr(torch.Tensor, "untyped_storage")  # the manual says what torch 1.13 does not
-    assert back["t"].tolist() == [0, 0 if tells else 99] + [0] * 62, back
+    assert back["t"].tolist() == [0, 0 if tells else 99] + [0] * 638, back
 
 
 def memory_that_becomes_an_array(folder):
@@ -1023,6 +1023,16 @@ def swapped_ends_where_it_did_not_begin(folder):
     except ZeroDivisionError:
         pass
     assert job._swapped == 0
+
+
+def elements_of_what_has_only_a_few(folder):
+    """All of them."""
+    for shape, at in (((4,), 0), ((60,), 3), ((8, 8), (0, 0)), ((1000,), 500)):
+        w = torch.zeros(shape, requires_grad=True)
+        job = Watched(folder, state={"w": w})
+        job.keep(1)
+        w.data[at] += 1
+        assert job._emergency.end.sampled() == "tensor r00000/w", shape
 
 
 def elements_of_what_is_not_contiguous(folder):
