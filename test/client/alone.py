@@ -7,6 +7,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from elrun.snapshots import Snapshots  # noqa: E402
 from elrun.check import compare  # noqa: E402
+from elrun.handlers import raise_of_handler  # noqa: E402
 from elrun.packets import end_of, extents, images_of, images_text  # noqa: E402
 from elrun.parts import OwnPart, Part, Slot  # noqa: E402
 
@@ -41,7 +42,8 @@ class Alone(Snapshots):
         slot.grow(os.fstat(slot.fd).st_size, end_of(where))
         try:
             slot.write(held, where, step)
-        except RuntimeError:  # as _take_snapshot() does it
+        except RuntimeError as e:  # as _take_snapshot() does it
+            raise_of_handler(e)
             for part in self.parts:
                 getattr(part, "blocks", {}).clear()
             again = self._take()

@@ -8,6 +8,8 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import types
 import weakref
@@ -16,9 +18,9 @@ import numpy as np
 import torch
 
 from alone import Alone
-from elrun import emergency, step_end
+from elrun import connection, emergency, step_end
 from elrun.objects import Walk
-from elrun.packets import BOUNDARY, LIMIT, NO_STEP, end_of, images_of
+from elrun.packets import BOUNDARY, LIMIT, NO_STEP, PAGE, SEQ, Page, end_of, images_of
 
 torch.set_num_threads(1)
 SIZE = 256 << 20
@@ -243,16 +245,16 @@ def one_that_is_replaced(folder):
 
 def memory_of_an_array(folder):
     """Changed through the array, which torch does not count, in elements that are not compared."""
-    array = np.zeros(64, np.float32)
+    array = np.zeros(640, np.float32)
     state = {"t": torch.from_numpy(array), "v": torch.from_numpy(array)[8:16]}
     job = Watched(folder, state=state)
     job._emergency.keep(1)
     array[1] = 99
-    back = {"t": torch.ones(64)}
+    back = {"t": torch.ones(640)}
     back["v"] = back["t"][8:16]
     assert job.captured(1, state=back) == ""
     tells = hasattr(torch.Tensor, "untyped_storage")  # the manual says what torch 1.13 does not
-    assert back["t"].tolist() == [0, 0 if tells else 99] + [0] * 62, back
+    assert back["t"].tolist() == [0, 0 if tells else 99] + [0] * 638, back
 
 
 def memory_that_becomes_an_array(folder):
@@ -852,6 +854,131 @@ def a_handler_of_signals_that_raises(folder):
             signal.signal(signal.SIGUSR1, before)
 
 
+def a_handler_that_raises_at_any_line(folder):
+    """It has given its signal back before, so that a second one ends the process."""
+    kinds_of = [type("Preempted", (kind,), {}) for kind in (RuntimeError, TypeError, OSError, ValueError, Exception)]
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    odd = torch.zeros(2)
+    odd.beside = [1, 2]
+    state = {"net": net, "optim": torch.optim.AdamW(net.parameters()), "average": Given(torch.clone, 2), "d": {i: torch.zeros(2) for i in range(20)},
+             "odd": odd, "sparse": torch.eye(2).to_sparse(), "masked": np.ma.masked_array([1, 2], [0, 1]), "rng": np.random.default_rng(0)}
+    job, again = Watched(folder, state=state), Alone()
+    again.declare("state", copy.deepcopy(state))
+
+    def taken():
+        for part in job.parts:
+            part.blocks.clear()
+        return job.take_into(0, 1)
+
+    def kept():
+        job.keep(1)
+        with job.swapped():
+            pass
+
+    shot, seen = taken(), []
+    _, memory = shot.copy()
+    for call in (taken, kept, lambda: again.put_back(memory, shot.where)):
+        n = 1
+        while n:
+            kind, left = kinds_of[n % len(kinds_of)], n
+
+            def told(number, frame):
+                signal.signal(number, signal.SIG_DFL)
+                raise kind
+
+            def trace(frame, event, arg):
+                nonlocal left
+                if not frame.f_globals.get("__name__", "").startswith("elrun") or frame.f_code.co_name == "swapped":
+                    return None
+                left -= event == "line"
+                if not left and event == "line":
+                    seen.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                return trace
+
+            before = signal.signal(signal.SIGUSR1, told)
+            sys.settrace(trace)
+            try:
+                call()
+            except kind:
+                n += 19
+            else:
+                assert left > 0, (kind.__bases__, seen[-1])
+                n = 0
+            finally:
+                sys.settrace(None)
+                signal.signal(signal.SIGUSR1, before)
+    assert len(seen) > 100, len(seen)
+
+
+def a_handler_that_raises_while_a_snapshot_is_written(folder):
+    """What torch raises there is that a tensor has another view of its elements now; this is something else."""
+    class Preempted(RuntimeError):
+        pass
+
+    def told(number, frame):
+        raise Preempted
+
+    job = Watched(folder, state={"t": torch.zeros(3)})
+    job._complain = job._drain = lambda: None
+    job._begin_snapshot = lambda *what: {"slot": 0, "slot_bytes": SIZE}
+    sent, written = [], []
+    job._write = lambda *what: written.append(what) or (len(written) == 1 and os.kill(os.getpid(), signal.SIGUSR1))
+    job._send = lambda kind, body: sent.append(kind)
+    job._granted = True
+    before = signal.signal(signal.SIGUSR1, told)
+    try:
+        job._take_snapshot(1, False)
+    except Preempted:
+        assert sent == ["SNAP_ABORT"], sent
+    else:
+        raise AssertionError("it does not come out")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def a_handler_that_raises_while_an_answer_is_waited_for(folder):
+    """An OSError there is not always that the agent is gone."""
+    def told(number, frame):
+        raise TimeoutError("too slow")
+
+    job = connection.Connection.__new__(connection.Connection)
+    job._closed, job._seq, job.pid, job._turn_of = False, 0, os.getpid(), threading.Lock()
+    job._sock, agent = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    before = signal.signal(signal.SIGALRM, told)
+    try:
+        for _ in range(2):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            job._ask("HELLO", {}, "WELCOME")
+            raise AssertionError("there is no answer")
+    except TimeoutError:
+        assert not job._turn_of.locked()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        agent.close()
+
+
+def a_handler_that_raises_as_a_step_begins(folder):
+    """What is written at once is so again at the next one."""
+    fd = os.memfd_create("page")
+    os.ftruncate(fd, PAGE)
+    page = Page(fd)
+    os.close(fd)
+    for call in (page.begin, page.end):
+        now = time.monotonic_ns
+        time.monotonic_ns = lambda: 1 / 0
+        try:
+            call(1)
+        except ZeroDivisionError:
+            pass
+        finally:
+            time.monotonic_ns = now
+        assert page.long[SEQ] & 1
+        page.begin(2)
+        assert not page.long[SEQ] & 1, call
+
+
 def an_exception_that_the_script_has_handled(folder):
     """It is no news, whatever fails behind it."""
     class Stop(Exception):
@@ -896,6 +1023,16 @@ def swapped_ends_where_it_did_not_begin(folder):
     except ZeroDivisionError:
         pass
     assert job._swapped == 0
+
+
+def elements_of_what_has_only_a_few(folder):
+    """All of them."""
+    for shape, at in (((4,), 0), ((60,), 3), ((8, 8), (0, 0)), ((1000,), 500)):
+        w = torch.zeros(shape, requires_grad=True)
+        job = Watched(folder, state={"w": w})
+        job.keep(1)
+        w.data[at] += 1
+        assert job._emergency.end.sampled() == "tensor r00000/w", shape
 
 
 def elements_of_what_is_not_contiguous(folder):

@@ -536,6 +536,21 @@ class Outer:
         self.base.load_state_dict(state["base"])
 
 
+class Popper(Outer):
+    """It takes apart what it is given."""
+
+    def load_state_dict(self, state):
+        self.base.load_state_dict(state.pop("base"))
+
+
+class Wide(Wrapped):
+    """It gives in float32 what it keeps in bfloat16."""
+
+    def state_dict(self):
+        state = self.optimizer.state_dict()
+        return {**state, "state": {k: {n: v.float() for n, v in values.items()} for k, values in state["state"].items()}}
+
+
 class Two:
     """Two of one kind: whose state is whose is known by it alone."""
 
@@ -574,13 +589,21 @@ def put_into(saved, fresh):
 
 def float32_state_of_an_optimizer_that_is_wrapped():
     """torch casts it to the parameter's type."""
-    for kind in (Wrapped, Outer):
+    for kind in (Wrapped, Outer, Popper):
         a, b = with_masters(1.0), with_masters(2.0)
         put_into(kind(a), kind(b))
         assert masters(b).dtype == torch.float32 and masters(b).tolist() == [1 + 2**-20] * 3, (kind, masters(b))
     optims = [with_masters(float(n)) for n in range(4)]
     put_into(Two(*optims[:2]), Two(*optims[2:]))
     assert [masters(o).float().tolist() for o in optims[2:]] == [masters(o).bfloat16().float().tolist() for o in optims[:2]]
+
+
+def state_that_is_wide_only_where_it_is_given():
+    a, b = with_masters(1.0), with_masters(2.0)
+    for optim in (a, b):
+        optim.state[optim.param_groups[0]["params"][0]]["master"] = masters(optim).bfloat16()
+    put_into(Wide(a), Wide(b))
+    assert masters(b).dtype == torch.bfloat16 and masters(b).tolist() == masters(a).tolist(), masters(b)
 
 
 def memory_that_was_given_back_before_it_is_filled():
@@ -602,6 +625,10 @@ def an_empty_tensor_where_others_are_made_elsewhere():
     torch.set_default_device("meta")
     try:
         back(lambda: {"e": torch.zeros(0, device="cpu"), "t": torch.zeros(2, device="cpu")}, lambda it: it["t"].add_(1))
+        ones = torch.ones(3, 3, device="cpu")
+        for sparse in (ones.to_sparse(), ones.to_sparse_csr(), ones.to_sparse_csc()):
+            fresh = back(lambda: {"s": None}, lambda it, sparse=sparse: it.update(s=sparse))
+            assert fresh["s"].device.type == "cpu", fresh["s"].device
     finally:
         torch.set_default_device("cpu")
 
@@ -623,7 +650,7 @@ class Marked2(dict):
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Two", "with_masters", "masters", "put_into"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Popper", "Wide", "Two", "with_masters", "masters", "put_into"):
             try:
                 test()
             except Exception:

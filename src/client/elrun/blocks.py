@@ -12,6 +12,7 @@ import pickle
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import special
+from .handlers import raise_of_handler
 from .special import PICKLE
 from .sharing import pack_places
 from .tree import MappingNode, Mesh, ModuleNode, Packed, Refused, SequenceNode, Spread, TensorNode, class_name, join
@@ -185,7 +186,8 @@ class StateBlock(Block):
         try:
             if _alike(tensors) != self.alike:
                 return False
-        except RuntimeError:  # a sparse one, or a nested one, has not all of that
+        except RuntimeError as e:  # a sparse one, or a nested one, has not all of that
+            raise_of_handler(e)
             return False
         self._check_memory(tensors, list(map(torch().Tensor.data_ptr, tensors)))
         return True

@@ -7,6 +7,7 @@ import socket
 import threading
 from typing import Any, Dict, List, Tuple
 
+from .handlers import raise_of_handler
 from .packets import PACKET_MAX, Error, pack, unpack
 
 
@@ -35,6 +36,7 @@ class Connection:
         try:
             self._sock.send(packet)
         except OSError as e:
+            raise_of_handler(e)
             raise Error(f"elrun's agent is gone: {e}") from None
         return self._seq
 
@@ -42,6 +44,7 @@ class Connection:
         try:
             packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
         except OSError as e:
+            raise_of_handler(e)
             if isinstance(e, BlockingIOError):
                 raise
             raise Error(f"elrun's agent is gone: {e}") from None
@@ -52,12 +55,10 @@ class Connection:
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()
-        if not self._turn_of.acquire(blocking=False):
+        if self._turn_of.locked():
             raise Error("another thread, or a signal handler, is in a call of this connection: one thread calls, one call after another")
-        try:
+        with self._turn_of:  # which a handler that raises leaves as it was, wherever it comes: acquire() and `try` do not
             return self._answer(self._send(kind, body), answers)
-        finally:
-            self._turn_of.release()
 
     def _answer(self, seq: int, answers: Tuple[str, ...]) -> Tuple[Dict[str, Any], List[int]]:
         while True:

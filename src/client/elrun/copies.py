@@ -12,6 +12,7 @@ import collections
 import gc
 from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
+from .handlers import raise_of_handler
 from .objects import fields_of
 from .special import is_module, is_tensor
 from .tree import join
@@ -147,14 +148,16 @@ def _alive(kind: _Kind) -> Iterator[Any]:
 def _has_pair(cls: type) -> bool:
     try:
         return callable(getattr(cls, "state_dict", None)) and callable(getattr(cls, "load_state_dict", None))
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
 
 
 def _is_owner(value: Any, kind: _Kind) -> bool:
     try:
         return bool(kind.attributes <= vars(value).keys())
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
 
 
@@ -196,5 +199,6 @@ def _identities(*values: Any) -> Set[Tuple[str, int]]:
 def _address(tensor: Any) -> int:
     try:
         return int(tensor.data_ptr())
-    except Exception:  # of a kind that has none
+    except Exception as e:  # of a kind that has none
+        raise_of_handler(e)
         return 0

@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional, Set, Union
 
 from .connection import Connection
 from .copies import fault
+from .handlers import raise_of_handler
 from .packets import Error
 from .parts import OWN, AnyPart, FilePart, Held, OwnPart, Part, Slot, asked
 from .tree import Refused, a_class, class_name
@@ -64,6 +65,7 @@ class Declaring(Connection):
             if why:
                 raise Refused(why)
         except Refused as e:
+            raise_of_handler(e)
             raise TypeError(f'part "{name}": {e}') from e.__cause__
         except UnicodeError as e:
             raise TypeError(f'part "{name}": a name in it cannot be written down: {e}') from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from . import special
 from .blocks import local_of
+from .handlers import raise_of_handler
 from .objects import is_small
 from .tree import (DoorNode, MappingNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, TensorNode, a_class,
                    class_name, join)
@@ -197,26 +198,32 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
                 live[name] = _as_saved(live[name], value)
 
 
-def _cast_back(target: Any, state: Any) -> None:
-    """The same of an object that wraps one optimizer of torch's own, which has cast what it was given."""
+def _state_in(state: Any) -> Dict[Any, Any]:
+    """The state of the one optimizer of which this is, or has, what its state_dict() gives; {}: of none, or of several."""
+    if not isinstance(state, dict):
+        return {}
+    found = [s["state"] for s in (state, *state.values()) if isinstance(s, dict) and isinstance(s.get("state"), dict) and "param_groups" in s]
+    return found[0] if len(found) == 1 else {}
+
+
+def _cast_back(target: Any, saved: Dict[Any, Any]) -> None:
+    """The same of an object that wraps one optimizer of torch's own, which has cast what it was given: it shows by what the
+    object gives now, for one may also keep its moments in a narrow type, and give them in a wide one."""
     th = torch()
-    if th is None or not isinstance(state, dict) or not hasattr(target, "__dict__"):
-        return
-    kind = th.optim.Optimizer
-    inner = [v for v in vars(target).values() if isinstance(v, kind)]
-    saved = [s for s in (state, *state.values()) if isinstance(s, dict) and isinstance(s.get("state"), dict) and "param_groups" in s]
-    if len(inner) != 1 or len(saved) != 1:
+    kind = None if th is None else th.optim.Optimizer
+    inner = [v for v in vars(target).values() if isinstance(v, kind)] if saved and kind and hasattr(target, "__dict__") else []
+    if len(inner) != 1 or type(inner[0]).state_dict is not kind.state_dict or type(inner[0]).load_state_dict is not kind.load_state_dict:
         return  # whose is whose is not known
     optim = inner[0]
-    if type(optim).state_dict is not kind.state_dict or type(optim).load_state_dict is not kind.load_state_dict:
-        return
     params = dict(enumerate(p for g in optim.param_groups for p in g["params"]))
-    for key, values in saved[0]["state"].items():
-        live = optim.state.get(params[key]) if key in params else None
-        if isinstance(live, dict) and isinstance(values, dict):
-            for name, value in values.items():
-                if _was_cast(live.get(name), value, params[key]):
-                    live[name] = value.to(live[name].device, copy=True)
+    states = [(key, values, optim.state.get(params[key])) for key, values in saved.items() if key in params and isinstance(values, dict)]
+    cast = [(key, name, value, live) for key, values, live in states if isinstance(live, dict)
+            for name, value in values.items() if _was_cast(live.get(name), value, params[key])]
+    given = _state_in(special.state_of(target)) if cast else {}
+    for key, name, value, live in cast:
+        now = given.get(key, {}).get(name)
+        if special.is_tensor(now) and now.dtype == live[name].dtype:
+            live[name] = value.to(live[name].device, copy=True)
 
 
 def _was_cast(live: Any, saved: Any, param: Any) -> bool:
@@ -311,9 +318,10 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
 
 def _load_pair(target: Any, state: Any) -> Undo:
     before, wrapped = _copy_of(lambda: special.state_of(target)), special.with_its_groups(target)
+    saved = _state_in(state)  # what is loaded may be taken apart
     try:
         target.load_state_dict(state)
-        _cast_back(target, state)
+        _cast_back(target, saved)
         for optim in wrapped:
             if optim.param_groups is not target.param_groups:
                 target.param_groups[:] = optim.param_groups
@@ -328,6 +336,7 @@ def _copy_of(state_dict: Callable[[], Any]) -> Any:
     try:
         state = state_dict()
         return copy.deepcopy(state) if is_small(state, [UNDO_MAX]) else None
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return None
 

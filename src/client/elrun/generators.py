@@ -9,6 +9,7 @@ import pickle
 import random
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
+from .handlers import raise_of_handler
 from .special import PICKLE
 from .tree import GeneratorNode, class_name, join
 from .values import numpy, torch
@@ -65,7 +66,8 @@ def _seed_of(bits: Any) -> Any:
 def _can_be_pickled(value: Any) -> bool:
     try:
         pickle.dumps(value, PICKLE)
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
     return True
 
@@ -76,7 +78,8 @@ def _takes_seed() -> bool:
     bits, seed = np.random.PCG64(0), np.random.SeedSequence(1)
     try:
         bits.__setstate__((bits.state, seed))
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
     return _seed_of(bits) is seed
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import signal
+import inspect
 from typing import Any, Iterator, Optional, Set
 
 
 def raise_of_handler(e: BaseException) -> None:
     """Raises the exception of a handler that has led to this one, if one has: it is for the script."""
-    codes: Set[Any] = set()
     for one in _chain(e):
-        codes = codes or {code for code in map(_code, map(signal.getsignal, signal.valid_signals())) if code}
         at = one.__traceback__
         while at is not None:
-            if at.tb_frame.f_code in codes:
+            if _is_of_handler(at.tb_frame):
                 raise one
             at = at.tb_next
 
@@ -27,10 +25,9 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
         one = one.__cause__ or (one.__context__ if one.__suppress_context__ else None)  # not what the script was handling
 
 
-def _code(handler: Any) -> Any:
-    """Of a function, a method, a functools.partial() or an object that can be called; None: of no Python function."""
-    if not callable(handler):
-        return None
-    handler = getattr(handler, "func", handler)
-    handler = getattr(handler, "__func__", handler)
-    return getattr(handler, "__code__", None) or getattr(getattr(type(handler), "__call__", None), "__code__", None)
+def _is_of_handler(frame: Any) -> bool:
+    """It was called with the frame that it has interrupted, as nothing else is.  What is registered now may be another one:
+    many a handler gives its signal back first, so that a second one ends the process."""
+    names, rest, _, values = inspect.getargvalues(frame)
+    given = [values.get(name) for name in names] + list(values.get(rest) or () if rest else ())
+    return frame.f_back is not None and any(value is frame.f_back for value in given)

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from . import special
 from .blocks import Block, DictBlock, ModuleBlock, OptimizerBlock, Spec, StateBlock, local_of, spread_of, tensor_node
 from .generators import generator, layer_below
+from .handlers import raise_of_handler
 from .sharing import pack_places
 from .special import PICKLE
 from .tree import (ArrayNode, BytesNode, DoorNode, EmptyNode, FieldsNode, GeneratorNode, MappingNode, OptimizerNode, Packed, Plain,
@@ -193,8 +194,8 @@ class Walk:
         for name, value in vars(tensor).items():
             try:
                 found[name] = value if is_value(value) and self.pickled(path, value) else self._saved_tensor(path, value)
-            except Refused:
-                pass
+            except Refused as e:
+                raise_of_handler(e)
         return found or None
 
     def _saved_object(self, path: str, value: Any) -> Any:
@@ -509,7 +510,8 @@ def door_fault(value: Any, state: Any) -> str:
     try:
         names = [p for p in inspect.signature(value.load_state_dict).parameters.values()
                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as e:
+        raise_of_handler(e)
         return ""
     if not names:
         return "its load_state_dict() takes no state"

@@ -103,16 +103,16 @@ class Page:
             pass
 
     def begin(self, step: int) -> None:
-        self.long[SEQ] += 1
+        odd = self._odd()
         self.long[BEGIN] = step
         self.long[STARTED] = time.monotonic_ns()
         self.word[PHASE] = UPDATING
-        self.long[SEQ] += 1
+        self.long[SEQ] = odd + 1
         self.fence()
 
     def end(self, step: int) -> bool:
         """The step is done.  True: a boundary lies here, and this worker stops."""
-        self.long[SEQ] += 1
+        odd = self._odd()
         self.long[LIVE] = step
         self.long[BEAT] = time.monotonic_ns()
         self.word[PHASE] = STABLE
@@ -120,6 +120,13 @@ class Page:
         stops = step >= self.long[BOUNDARY]
         if stops:
             self.long[AT] = step
-        self.long[SEQ] += 1
+        self.long[SEQ] = odd + 1
         self.fence()
         return stops
+
+    def _odd(self) -> int:
+        """The sequence is odd from here on; it may be already, where a handler of signals has raised an exception before it was
+        even again."""
+        odd: int = self.long[SEQ] | 1
+        self.long[SEQ] = odd
+        return odd

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, List
 
+from .handlers import raise_of_handler
 from .values import torch
 
 LOCKS_MAX = 8  # locking takes longer than a copy: a state that changes its size all the time is not locked
@@ -67,7 +68,8 @@ class PageLock:
         at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         try:
             locked = _cleared(torch().cuda.cudart().cudaHostRegister(at, n, _PORTABLE))
-        except (AttributeError, RuntimeError):
+        except (AttributeError, RuntimeError) as e:
+            raise_of_handler(e)
             locked = False
         if locked:
             self.at, self.bytes = at, n

@@ -213,8 +213,8 @@ class Slot:
         if self.map is not None and used > self.ready:
             try:  # all at once: else the first snapshots would find each page of it by a fault
                 self.map.madvise(_POPULATE_WRITE, self.ready, used - self.ready)
-            except OSError:
-                pass  # Linux before 5.14
+            except OSError as e:  # Linux before 5.14
+                raise_of_handler(e)
             self.ready = used
 
     def write(self, held: List[Held], where: List[Extent], step: int) -> None:

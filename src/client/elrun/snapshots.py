@@ -16,6 +16,7 @@ from . import packets
 from .check import compare
 from .declaring import Declaring
 from .emergency import HABIT_STEPS, Emergency
+from .handlers import raise_of_handler
 from .packets import (BLOCKED, BOUNDARY, DEADLINE, EXITING, INIT, LIMIT, LIVE, NO_STEP, PHASE, PROTO, REASON, SNAPSHOT, UPDATING, WHY,
                       Error, Extent, Page, end_of, extents, images_of, images_text)
 from .parts import FilePart, Held, Saved, put_back, unmade
@@ -174,12 +175,11 @@ class Snapshots(Declaring):
         self._turn |= 1  # what an emergency copy would take changes from here on
         try:
             put_back(self.parts, Saved(memory, where))
-        except Misfit as e:
-            self._spoiled = e.spoiled
-            return str(e), str(e)
-        except Refused as e:
-            return str(e), str(e)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
+            raise_of_handler(e)
+            if isinstance(e, (Misfit, Refused)):
+                self._spoiled = getattr(e, "spoiled", False)
+                return str(e), str(e)
             text = f"{type(e).__name__}: {e}"
             return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not from_outside(e) else text
         return "", ""
@@ -255,7 +255,8 @@ class Snapshots(Declaring):
             self._slots[number].grow(slot.get("slot_bytes", 0), end_of(extents([one.size for one in held])))
             try:
                 self._write(number, held, step)
-            except RuntimeError:  # a tensor has another view of its elements now
+            except RuntimeError as e:  # a tensor has another view of its elements now
+                raise_of_handler(e)
                 for part in self.parts:
                     getattr(part, "blocks", {}).clear()
                 again = self._take()
@@ -332,6 +333,7 @@ class Snapshots(Declaring):
             for text in compare(self.parts, memory, where):
                 self._send("NOTE", {"error": True, "text": cut(f"--ckpt-check: the snapshot of step {step} is not what was declared: {text}")})
         except Exception as e:
+            raise_of_handler(e)
             self._send("NOTE", {"error": True, "text": cut(f"--ckpt-check: the snapshot of step {step} cannot be compared: {type(e).__name__}: {e}")})
 
     def _reserve(self) -> None:
@@ -521,8 +523,8 @@ class Snapshots(Declaring):
             path, self._live_path = self._live_path, ""
             try:
                 self._emergency = Emergency(self, path)
-            except (OSError, RuntimeError):  # no socket, or no thread
-                pass
+            except (OSError, RuntimeError) as e:  # no socket, or no thread
+                raise_of_handler(e)
         if self._emergency:
             self._emergency.keep(step)
             self._reserve_for(self._emergency.end.held if self._emergency.end else [])

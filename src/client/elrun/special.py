@@ -12,6 +12,7 @@ import sys
 import warnings
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple, cast
 
+from .handlers import raise_of_handler
 from .tree import Place
 from .values import torch
 
@@ -155,7 +156,8 @@ def from_bytes(data: bytes) -> Any:
         warnings.simplefilter("ignore")
         try:
             return th.load(io.BytesIO(data), weights_only=False)
-        except TypeError:  # before torch 1.13
+        except TypeError as e:  # before torch 1.13
+            raise_of_handler(e)
             return th.load(io.BytesIO(data))
 
 
@@ -188,8 +190,8 @@ def make_sparse(layout: str, shape: Tuple[int, ...], members: List[Any], coalesc
     with warnings.catch_warnings():  # of invariants that nobody looks at, of what is new in torch: the script has chosen it
         warnings.simplefilter("ignore")
         if layout == "sparse_coo":
-            return th.sparse_coo_tensor(members[0], members[1], shape)._coalesced_(coalesced)
-        return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout))
+            return th.sparse_coo_tensor(members[0], members[1], shape, device=members[0].device)._coalesced_(coalesced)
+        return th.sparse_compressed_tensor(*members, shape, layout=getattr(th, layout), device=members[0].device)
 
 
 def copy_odd(old: Any, new: Any) -> None:
@@ -212,7 +214,8 @@ def takes_odd(old: Any, new: Any) -> bool:
             twin = old.detach().clone()
             copy_odd(twin, new.detach())
             return to_bytes(twin) == to_bytes(new.detach().clone())
-    except Exception:
+    except Exception as e:
+        raise_of_handler(e)
         return False
 
 
