@@ -307,6 +307,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
     struct purse *purse = p->purse;
+    uint64_t id = p->id;
     struct el_buf begun = p->in; /* what a message does to the peer must not free the bytes under it */
     if (p->role == PEER_CLOSING)
         return NULL;
@@ -317,6 +318,8 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     c->hearing = NULL;
     el_buf_free(&begun);
     purse_leave(purse);
+    if (peer_find(c, id) == p)
+        conn_read_to(conn, c->piece, sizeof c->piece);
     coordinator_rearm(c);
     return NULL;
 }
@@ -421,6 +424,7 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
     p->in = EL_BUF_INIT(&purse->conns, 0);
     name_ends(p);
     peer_move(p, PEER_NEW);
+    conn_read_to(&p->conn, c->piece, sizeof c->piece);
     if (n)
         on_data(&p->conn, bytes, n);
     else

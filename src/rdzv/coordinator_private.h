@@ -7,6 +7,7 @@
 #include "rdzv/rdzv.h"
 
 #define COORDINATOR_SLICE  256  /* messages of one walk in a turn of the loop */
+#define COORDINATOR_PIECE  4096 /* bytes of one connection in a turn: as many messages as others wait for */
 #define COORDINATOR_PURSES 4096 /* lists of addresses, by hash: a job's nodes are as many */
 
 /* What the jobs that one address has begun, and its connections, may take together, however many they are. */
@@ -97,7 +98,8 @@ struct coordinator {
     struct peer_list fresh, asking, closing;
     unsigned readers; /* of those that ask */
     struct loop_timer *timer;
-    struct el_buf out;          /* the message being sent */
+    struct el_buf out; /* the message being sent */
+    char piece[COORDINATOR_PIECE];
     const struct peer *hearing; /* what it has sent is at hand */
     struct {
         el_usec second;
