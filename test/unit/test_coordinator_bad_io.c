@@ -537,44 +537,6 @@ static void test_half_messages(void)
     close_coordinator();
 }
 
-/* --- messages without end -------------------------------------------------------------------------------------------
- */
-
-enum { FLOOD = 2000 };
-
-static void on_flooded_turn(void *ctx)
-{
-    (void)ctx;
-    hear(&ends[1]);
-    if (ends[1].count[MSG_BEAT_REPLY] || loop_clock() > give_up_at)
-        loop_stop(loop);
-}
-
-/* Who sends more than a coordinator answers at once is heard a piece at a time, and others in between. */
-static void test_flood(void)
-{
-    struct el_buf beats = EL_BUF_INIT(NULL, 0);
-    const struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 77}};
-    open_coordinator(NULL, false);
-    unsent_room = 1 << 20; /* so that more of the answers are seen here than may be given */
-    form(&ends[0], &ends[1], "flooded", 2);
-    unsent_room = 0;
-    for (unsigned i = 0; i < FLOOD; i++)
-        msg_encode(&beat, &beats);
-    raw(&ends[0], beats.v, beats.len);
-    tell(&ends[1], &beat);
-    give_up_at = loop_clock() + PATIENCE;
-    loop_at_turn_end(loop, on_flooded_turn, NULL);
-    loop_run(loop);
-    loop_at_turn_end(loop, NULL, NULL);
-    hear(&ends[0]);
-    printf("# %u of %u beats are answered when another's is\n", ends[0].count[MSG_BEAT_REPLY], FLOOD);
-    ok(ends[1].count[MSG_BEAT_REPLY] && ends[0].count[MSG_BEAT_REPLY] < 400, "nobody waits for a flood to end");
-    ok(wait_type(&ends[0], MSG_BEAT_REPLY, FLOOD), "of which every message is heard");
-    el_buf_free(&beats);
-    close_coordinator();
-}
-
 int main(void)
 {
     stage_open();
@@ -588,7 +550,6 @@ int main(void)
     test_deaf_watcher();
     test_first_word();
     test_half_messages();
-    test_flood();
     test_memory_of_one();
     test_knock();
     test_port();
