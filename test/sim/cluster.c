@@ -262,9 +262,8 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : event_name(ev->type),
-                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
+                     ev->msg ? "" : event_name(ev->type), member_place_name(a->m.place),
+                     (unsigned long long)a->m.round.number, (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)
