@@ -237,10 +237,9 @@ static void begin_anew(struct common *c)
 bool common_advance(struct common *c, el_usec now)
 {
     struct pin_step best = newest(c);
-    if (goes_beyond(c, best)) {
+    bool news = goes_beyond(c, best);
+    if (news) /* and the steps beyond it are looked at at once: who has told them already does not do so again */
         set_common(c, best);
-        return true;
-    }
     if (c->stuck != EL_NEVER && c->stuck + COMMON_PATIENCE <= now)
         for (unsigned k = 0; k < c->seats; k++)
             c->seat[k].absent |= is_absent(c, &c->seat[k]);
@@ -251,7 +250,7 @@ bool common_advance(struct common *c, el_usec now)
         c->stuck = now;
     bool ready = waits == WAITS_IN_VAIN && all_ready(c);
     if (!(waits == WAITS_FOR_NODES || ready) || !give_up_all(c))
-        return false;
+        return news;
     if (ready)
         begin_anew(c);
     return true;

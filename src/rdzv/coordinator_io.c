@@ -390,6 +390,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     conf.surely_new = c->journal || c->conf.surely_new || now - c->since >= limit;
     struct job *job = el_alloc(&c->mem, sizeof *job);
     struct purse *purse = purse_of(c, &p->addr);
+    c->births++;
     if (job && purse)
         job->r = core_new(c, &conf, purse);
     if (!job || !job->r) {
@@ -457,7 +458,7 @@ void coordinator_rearm(struct coordinator *c)
     const struct peer *first[] = {c->fresh.first, c->closing.first};
     for (int i = 0; i < 2; i++)
         at = first[i] && first[i]->until < at ? first[i]->until : at;
-    loop_timer_at(c->timer, at);
+    loop_timer_at(c->timer, c->waiting ? loop_now(c->loop) : at);
 }
 
 static void close_overdue(struct coordinator *c, el_usec now)
@@ -488,6 +489,7 @@ static void on_timer(void *ctx)
         if (c->job[i]->over && c->job[i]->forget_at <= now)
             coordinator_job_free(c, i);
     close_overdue(c, now);
+    peer_hear_waiting(c);
     command_rows(c, now);
     coordinator_rearm(c);
 }

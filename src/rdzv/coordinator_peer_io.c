@@ -82,6 +82,7 @@ void peer_free(struct peer *p)
     uint32_t slot = (uint32_t)(p->id & SLOT_MASK);
     reader_forget(p);
     unlist(p);
+    c->waiting -= p->waits;
     conn_close(&p->conn);
     el_buf_free(&p->in);
     purse_leave(p->purse);
@@ -302,14 +303,46 @@ static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, 
         give_up(p, &e);
 }
 
+/* So many jobs have begun in this turn that others come first. */
+static bool must_wait(const struct peer *p)
+{
+    struct coordinator *c = p->c;
+    if (c->birth_turn != loop_now(c->loop))
+        c->births = 0;
+    c->birth_turn = loop_now(c->loop);
+    return p->role == PEER_NEW && c->births >= COORDINATOR_BIRTHS;
+}
+
+/* What it has said is kept, and no more is read from it before that is heard. */
+static void put_off(struct peer *p, const char *bytes, size_t n)
+{
+    struct coordinator *c = p->c;
+    c->hearing = p;
+    bool full = el_buf_put(&p->in, bytes, n);
+    c->hearing = NULL;
+    if (full) {
+        cut_off(p);
+    } else {
+        p->waits = true;
+        c->waiting++;
+        conn_pause(&p->conn);
+    }
+    coordinator_rearm(c);
+}
+
 static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
     struct purse *purse = p->purse;
+    uint64_t id = p->id;
     struct el_buf begun = p->in; /* what a message does to the peer must not free the bytes under it */
     if (p->role == PEER_CLOSING)
         return NULL;
+    if (must_wait(p)) {
+        put_off(p, bytes, n);
+        return NULL;
+    }
     purse->users++; /* it pays for `begun`, whatever becomes of the peer */
     c->hearing = p;
     p->in = EL_BUF_INIT(&purse->conns, 0);
@@ -317,8 +350,26 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     c->hearing = NULL;
     el_buf_free(&begun);
     purse_leave(purse);
+    if (peer_find(c, id) == p)
+        conn_read_to(conn, c->piece, sizeof c->piece);
     coordinator_rearm(c);
     return NULL;
+}
+
+void peer_hear_waiting(struct coordinator *c)
+{
+    struct peer *p = c->fresh.first;
+    while (c->waiting && p && !must_wait(p)) {
+        if (!p->waits) {
+            p = p->next;
+            continue;
+        }
+        p->waits = false;
+        c->waiting--;
+        conn_resume(&p->conn);
+        on_data(&p->conn, "", 0);
+        p = c->fresh.first; /* others may have gone, too */
+    }
 }
 
 static void on_closed(struct conn *conn, enum conn_why why, int sys)
@@ -421,6 +472,7 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
     p->in = EL_BUF_INIT(&purse->conns, 0);
     name_ends(p);
     peer_move(p, PEER_NEW);
+    conn_read_to(&p->conn, c->piece, sizeof c->piece);
     if (n)
         on_data(&p->conn, bytes, n);
     else

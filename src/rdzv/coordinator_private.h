@@ -7,6 +7,8 @@
 #include "rdzv/rdzv.h"
 
 #define COORDINATOR_SLICE  256  /* messages of one walk in a turn of the loop */
+#define COORDINATOR_PIECE  4096 /* bytes of one connection in a turn: as many messages as others wait for */
+#define COORDINATOR_BIRTHS 8    /* jobs that begin in a turn: a large one takes milliseconds */
 #define COORDINATOR_PURSES 4096 /* lists of addresses, by hash: a job's nodes are as many */
 
 /* What the jobs that one address has begun, and its connections, may take together, however many they are. */
@@ -50,6 +52,7 @@ struct peer {
     el_usec unread; /* COMMAND: since then rows wait that it does not read; 0: none do */
     char remote[EL_ADDR_TEXT_MAX], local[EL_ADDR_TEXT_MAX]; /* without ports */
     bool same_host, greeted;
+    bool waits;   /* NEW: what it has said is heard in a later turn */
     uint64_t job; /* AGENT: its job's id */
     unsigned member;
     el_usec until;            /* NEW, CLOSING: closed then */
@@ -96,8 +99,12 @@ struct coordinator {
     uint64_t conns;
     struct peer_list fresh, asking, closing;
     unsigned readers; /* of those that ask */
+    unsigned waiting; /* of the fresh */
+    unsigned births;  /* in the turn that began at birth_turn */
+    el_usec birth_turn;
     struct loop_timer *timer;
-    struct el_buf out;          /* the message being sent */
+    struct el_buf out; /* the message being sent */
+    char piece[COORDINATOR_PIECE];
     const struct peer *hearing; /* what it has sent is at hand */
     struct {
         el_usec second;
@@ -133,6 +140,7 @@ void peer_finish(struct peer *p); /* nothing more is said to it */
 void peer_refuse(struct peer *p, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const char *peer_name(const struct peer *p, char text[EL_ADDR_TEXT_MAX]);
 struct rdzv_peer peer_ends(const struct peer *p);
+void peer_hear_waiting(struct coordinator *c); /* as many as have a turn now */
 
 /* coordinator_command_io.c */
 void command_take(struct coordinator *c, struct peer *p, const struct msg *m);

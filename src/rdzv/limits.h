@@ -25,6 +25,8 @@
  *     one connection: unsent                  COORDINATOR_UNSENT_BYTES     closed
  *              a message                      MSG_FRAME_MAX; before the    closed
  *                                             first COORDINATOR_HELLO_BYTES
+ *              heard in a turn of the loop    COORDINATOR_PIECE            in the next one
+ *     jobs that begin in a turn               COORDINATOR_BIRTHS           in the next one
  *     connections that said nothing           COORDINATOR_NEW_MAX          the oldest of the address with most goes
  *     status --watch, logs                    COORDINATOR_WATCHERS_MAX     refused
  *                                             and _ONE, _READERS_MAX

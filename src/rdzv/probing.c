@@ -84,6 +84,7 @@ static void begin_stage(struct probing *p, enum probing_kind kind, el_usec limit
     p->stage++;
     p->until = sooner(now + limit, p->all_until > now ? p->all_until : now);
     p->waiting = p->asked = 0;
+    p->stood = 0;
     probing_take_stage(p);
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         bool asked = p->node[i].presence != PROBING_GONE && (kind != PROBING_PAIR || p->node[i].pair != PROBING_NONE);
@@ -240,7 +241,7 @@ static void complete(struct probing *p, unsigned node)
     }
 }
 
-/* A pair that went wrong while one of its nodes was not heard says nothing about either. */
+/* A pair that went wrong while one of its nodes was not heard, or we stood still, says nothing about either. */
 static void excuse(const struct probing *p, const struct plan_pair *pair, struct pair_result *r)
 {
     if (!p->node[pair->a].strayed && !p->node[pair->b].strayed)
@@ -345,8 +346,11 @@ void probing_gap(struct probing *p, el_usec gap)
 {
     p->until += gap;
     p->all_until += gap;
-    for (unsigned i = 0; i < p->conf.nodes; i++)
+    p->stood += gap;
+    for (unsigned i = 0; i < p->conf.nodes; i++) {
         p->node[i].away_since += gap;
+        p->node[i].strayed |= !p->node[i].done && p->stood >= PROBING_AWAY_LIMIT / 2;
+    }
 }
 
 /* --- who is there --- */

@@ -26,7 +26,8 @@ struct probing_node {
     bool guest;
     bool goodbye;      /* presence GONE: it said so */
     uint32_t parted;   /* rails on which its partner's end is over, and not well: nobody is there to meet */
-    bool strayed;      /* it was away in this stage: its partner may have waited in vain, and nobody is to blame */
+    bool strayed;      /* in this stage it was away, or we were, by whom ids come, and it was not done: its partner may
+                          have waited in vain, and nobody is to blame */
     struct el_buf ids; /* host end: of the rails, as orders have them */
     uint32_t ids_had;  /* bits */
     struct el_buf kept;
@@ -60,6 +61,7 @@ struct probing {
     unsigned waiting;         /* nodes that are here and have not answered */
     unsigned asked;           /* … and those that were asked */
     el_usec until, all_until; /* without the margin */
+    el_usec stood;            /* so long we stood still in this stage */
     unsigned told;
     bool over, late;                       /* late: the time for all was used up */
     char pairs_text[REPORT_ROUND_MAX + 1]; /* which pairs this round has: told with every order */

@@ -43,7 +43,8 @@ struct stage {
     struct {
         unsigned worker, slot;
         uint64_t gen;
-    } read[4]; /* slots that are being read, for a disk or another node */
+        bool released; /* its worker has declared other parts: the memory is the reader's, the slot is another one */
+    } read[4];         /* slots that are being read, for a disk or another node */
     unsigned reads;
     bool given[WORKERS][KEEPER_SLOTS]; /* to be written by its worker, or by who captures */
 };
@@ -183,6 +184,8 @@ static void feed(struct stage *s, const struct keeper_event *ev)
             look_at_answer(s, a);
         if (a->type == KEEPER_DO_SUM)
             look_at_sum(s, a);
+        for (unsigned n = 0; n < s->reads && a->type == KEEPER_DO_RELEASE; n++)
+            s->read[n].released |= s->read[n].worker == a->worker;
         vault_take(&s->vault, a);
     }
     look_at_slots(s);
@@ -216,7 +219,7 @@ static void look_at_readers(const struct stage *s)
         for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
             unsigned readers = 0;
             for (unsigned n = 0; n < s->reads; n++)
-                readers += s->read[n].worker == w && s->read[n].slot == i;
+                readers += s->read[n].worker == w && s->read[n].slot == i && !s->read[n].released;
             if (keeper_slot(s->k, w, i)->readers != readers)
                 abort();
         }
@@ -229,12 +232,13 @@ static void read_slot(struct stage *s, unsigned w, unsigned x)
         unsigned slot = x / 2 % KEEPER_SLOTS;
         s->read[s->reads].worker = w;
         s->read[s->reads].slot = slot;
+        s->read[s->reads].released = false;
         s->read[s->reads++].gen = keeper_slot(s->k, w, slot)->gen;
     } else if (x % 2 == 0 && s->reads) {
         unsigned i = x / 2 % s->reads;
         struct keeper_event ev = {.type = KEEPER_EV_READ, .now = s->now, .ok = x < 240};
         ev.worker = s->read[i].worker, ev.slot = s->read[i].slot, ev.gen = s->read[i].gen;
-        if (keeper_slot(s->k, ev.worker, ev.slot)->gen != ev.gen)
+        if (!s->read[i].released && keeper_slot(s->k, ev.worker, ev.slot)->gen != ev.gen)
             abort(); /* it was written meanwhile */
         s->read[i] = s->read[--s->reads];
         feed(s, &ev);

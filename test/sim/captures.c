@@ -313,6 +313,10 @@ static void late(struct cluster *c, uint32_t who)
     el_usec since = a->capture.since;
     if (!a->capture.running)
         return;
+    if (!a->alive) { /* the guard has killed the workers: nobody is held, and who comes back has no words to be told */
+        finish(c, who);
+        return;
+    }
     bool quiet = a->fault_at < since && c->coord_fault_at < since && a->swallow < since && a->cut[0][0] < since &&
                  a->cut[0][1] < since;
     if (a->m.link != MEMBER_LINK_UP)

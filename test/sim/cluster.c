@@ -202,6 +202,47 @@ void cluster_set_timer(struct cluster *c, uint32_t who)
     cluster_push(c, *at, CLUSTER_TIMER, who)->serial = *at;
 }
 
+/* Without a default: a new event without a name is a warning. */
+static const char *event_name(enum member_event_type type)
+{
+    switch (type) {
+    case MEMBER_EV_START: return "start";
+    case MEMBER_EV_CONNECTED: return "connected";
+    case MEMBER_EV_CONNECT_FAILED: return "connect failed";
+    case MEMBER_EV_LINK_CLOSED: return "closed";
+    case MEMBER_EV_MSG: return "";
+    case MEMBER_EV_DELIVERED: return "delivered";
+    case MEMBER_EV_LEASE_DELIVERED: return "lease delivered";
+    case MEMBER_EV_STORE: return "store";
+    case MEMBER_EV_KNOCK_OK: return "knock ok";
+    case MEMBER_EV_KNOCK_FAILED: return "knock failed";
+    case MEMBER_EV_LEASE_CLOSED: return "lease closed";
+    case MEMBER_EV_LEASE_MSG: return "lease";
+    case MEMBER_EV_TENANT: return "tenant";
+    case MEMBER_EV_STARTED: return "started";
+    case MEMBER_EV_AWARE: return "aware";
+    case MEMBER_EV_LIVE: return "live";
+    case MEMBER_EV_AT_BOUNDARY: return "boundary";
+    case MEMBER_EV_STOCK: return "stock";
+    case MEMBER_EV_READ: return "read";
+    case MEMBER_EV_READS: return "reads";
+    case MEMBER_EV_STAND: return "stand";
+    case MEMBER_EV_TAKEN: return "taken";
+    case MEMBER_EV_DIGESTS: return "digests";
+    case MEMBER_EV_WENT_BACK: return "went back";
+    case MEMBER_EV_HELD: return "held";
+    case MEMBER_EV_SAVED: return "saved";
+    case MEMBER_EV_MOVED: return "moved";
+    case MEMBER_EV_PROBE_ID: return "probe id";
+    case MEMBER_EV_PROBED: return "probed";
+    case MEMBER_EV_WORKER_FAILED: return "failed";
+    case MEMBER_EV_CLOSED: return "attempt closed";
+    case MEMBER_EV_SIGNAL: return "signal";
+    case MEMBER_EV_TIMEOUT: return "time";
+    }
+    return "?";
+}
+
 void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev)
 {
     struct cluster_agent *a = &c->agent[who];
@@ -221,40 +262,8 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
                 (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
-                     ev->msg ? "" : (const char *[]){"start",
-                                                     "connected",
-                                                     "connect failed",
-                                                     "closed",
-                                                     "",
-                                                     "delivered",
-                                                     "lease delivered",
-                                                     "store",
-                                                     "knock ok",
-                                                     "knock failed",
-                                                     "lease closed",
-                                                     "lease",
-                                                     "tenant",
-                                                     "started",
-                                                     "aware",
-                                                     "live",
-                                                     "boundary",
-                                                     "stock",
-                                                     "read",
-                                                     "reads",
-                                                     "stand",
-                                                     "taken",
-                                                     "went back",
-                                                     "held",
-                                                     "saved",
-                                                     "moved",
-                                                     "probe id",
-                                                     "probed",
-                                                     "failed",
-                                                     "attempt closed",
-                                                     "signal",
-                                                     "time"}[ev->type],
-                     member_place_name(a->m.place), (unsigned long long)a->m.round.number,
-                     (unsigned long long)a->m.round.coord & 0xfff, out.n);
+                     ev->msg ? "" : event_name(ev->type), member_place_name(a->m.place),
+                     (unsigned long long)a->m.round.number, (unsigned long long)a->m.round.coord & 0xfff, out.n);
     for (unsigned i = 0; i < out.n && !c->failed; i++)
         act(c, who, &out.v[i]);
     if (!a->up)

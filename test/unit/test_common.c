@@ -488,6 +488,24 @@ static void test_patience(void)
     has_word("13,", told(1), "until it comes: then it counts");
 }
 
+/* A node that was not heard meanwhile, or all before a coordinator that has just begun, tells of a common step and a
+ * later one at once.  The steps beyond that are looked at then, too: what the nodes hold stays as it is, so they would
+ * never say anything again, and who waits for a slot would wait for ever. */
+static void test_heard_late(void)
+{
+    common_round(&s.c, 2);
+    clock_at = EL_SEC(1);
+    says(0, "13@1:0 12@1:0", "", 14, true, true);
+    says(1, "14@1:0 12@1:0", "", 14, true, true);
+    is_str(told(0), "12, 13 useless, from 17",
+           "what is useless beside a step that has just become common is said with it");
+    is_str(told(1), "12, 14 useless, from 17", "to both");
+    common_round(&s.c, 2);
+    says(0, "12@1:0", "13@1:0", 12, false, true);
+    says(1, "12@1:0", "", 12, true, false);
+    ok(common_deadline(&s.c) == clock_at + COMMON_PATIENCE, "and who waits there has the other's time begin");
+}
+
 static void test_goes_back(void)
 {
     int64_t step;
@@ -559,6 +577,7 @@ int main(void)
         return 1;
     test_words();
     test_patience();
+    test_heard_late();
     test_goes_back();
     test_takes_twice();
     test_elsewhere();

@@ -99,6 +99,25 @@ static void test_standing_still(void)
     is_num(at(EL_SEC(100) + PROBING_AWAY_LIMIT), PROBING_STAGE, "but for the time that we were awake");
 }
 
+/* The ids of a pair come by us: who waited for the other end meanwhile says that it did not come. */
+static void test_standing_still_in_a_pair(void)
+{
+    begin(2);
+    all("ab", PROBING_OK);
+    now += PROBING_AWAY_LIMIT;
+    probing_gap(p, PROBING_AWAY_LIMIT);
+    all("ab", PROBING_FAILED);
+    is_str(kinds(2), "pp", "it comes again");
+    all("ab", PROBING_FAILED);
+    is_str(kinds(2), "aa", "once, if we are awake");
+    begin(2);
+    all("ab", PROBING_OK);
+    now += PROBING_AWAY_LIMIT / 4;
+    probing_gap(p, PROBING_AWAY_LIMIT / 4);
+    all("ab", PROBING_FAILED);
+    is_str(kinds(2), "aa", "what both ends have waited for longer than we slept counts");
+}
+
 /* --- away, gone --------------------------------------------------------------------------------------------------- */
 
 static void test_away(void)
@@ -431,6 +450,7 @@ int main(void)
     test_rails();
     test_kept();
     test_standing_still();
+    test_standing_still_in_a_pair();
     test_away();
     test_away_for_a_moment();
     test_strayed();

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/tap.h"
-#include "store/server.h"
+#include "store/server_private.h"
 #include "store/wire.h"
 #include "util/auto.h"
 
@@ -460,6 +461,125 @@ static void test_full(void)
     close_store();
 }
 
+/* --- clients that go in the middle of something --------------------------------------------------------------------
+ */
+
+static char said[512]; /* the last warning */
+
+static void keep_said(void *ctx, enum el_level level, const char *text)
+{
+    (void)ctx;
+    if (level == EL_WARN)
+        snprintf(said, sizeof said, "%s", text);
+}
+
+static bool somebody_waits_for_a_turn(void)
+{
+    return store->turns.first && store->turns.first != store->turns.last;
+}
+
+static bool crowd_is_cut(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < CROWD; i++)
+        n += crowd[i].closed;
+    return n == CROWD;
+}
+
+/* A round ends while clients stand in the queue for their next piece: who is gone has no turn. */
+static void test_cut_in_the_queue(void)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    struct el_err e = {0};
+    open_store(0);
+    request(&b, 1);
+    for (unsigned i = 0; i < CROWD; i++) {
+        connect_user(&crowd[i], sizeof bytes);
+        say(&crowd[i], &b);
+    }
+    run_until(somebody_waits_for_a_turn);
+    store_server_c10d(store, "the round is over", &e);
+    ok(!store->turns.first && !store->turns.last, "who was cut waits for no turn any more");
+    run_until(crowd_is_cut);
+    is_num(store_server_clients(store), 0, "all are cut");
+    for (unsigned i = 0; i < CROWD; i++)
+        leave(&crowd[i]);
+    el_buf_free(&b);
+    close_store();
+}
+
+static bool half_has_come(void)
+{
+    const struct client *c = store->clients;
+    return store->clients_n == 2 && c->session.in.len > LONG * 9 / 8 && c->conn.to;
+}
+
+/* So that not a byte more fits: with what it holds, it is far beyond the size that it has then. */
+static void fill_socket(int fd)
+{
+    int least = 1;
+    while (send(fd, value, sizeof value, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        ;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+    for (unsigned idle = 0; idle < 5; idle++, poll(NULL, 0, 10))
+        while (send(fd, value, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            idle = 0;
+}
+
+static bool one_is_left(void)
+{
+    return store_server_clients(store) == 1;
+}
+
+/* It waits for a key and has sent half of a long value, whose next bytes are read to where the others lie.  The key
+ * comes while its socket is full, so the next bytes are put off; and there is no memory left, and nobody holds as much
+ * as it. What it holds must not be given up then for the copy of a part of that. */
+static void test_put_off(void)
+{
+    struct el_buf b = EL_BUF_INIT(NULL, 0);
+    open_store(0);
+    greet(&b);
+    wire_put_op(&b, WIRE_MODERN, WIRE_WAIT);
+    wire_put_u64(&b, 1);
+    wire_put_bytes(&b, KV_BYTES("/w"));
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("/l"));
+    wire_put_u64(&b, (uint64_t)3 * LONG);
+    el_buf_put(&b, value, LONG);
+    el_buf_put(&b, value, LONG / 8);
+    connect_user(&users[0], 0);
+    if (fork() == 0) {
+        say(&users[0], &b);
+        _exit(0);
+    }
+    run_until(half_has_come);
+    struct client *c = store->clients;
+    fill_socket(c->conn.fd);
+    b.len = 0;
+    wire_put_op(&b, WIRE_MODERN, WIRE_SET);
+    wire_put_bytes(&b, KV_BYTES("/w"));
+    wire_put_bytes(&b, KV_BYTES(""));
+    wire_put_op(&b, WIRE_MODERN, WIRE_GETNUMKEYS);
+    users[GREEDY].got = 0;
+    say(&users[GREEDY], &b);
+    run_until(honest_served);
+    ok(conn_unsent(&c->conn) && c->conn.to,
+       "what ends its wait is unsent, and its next bytes are wanted beside the others");
+    store->mem.limit_bytes = store->mem.used_bytes + 64;
+    said[0] = 0;
+    el_log_set(keep_said, NULL, EL_WARN);
+    b.len = 0;
+    el_buf_put(&b, value, 100000);
+    say(&users[0], &b);
+    run_until(one_is_left);
+    el_log_set(NULL, NULL, EL_INFO);
+    ok(strstr(said, ": the store's memory limit is reached"),
+       "who asks for memory that there is not goes, and keeps its own until then");
+    printf("# %s\n", said);
+    el_buf_free(&b);
+    close_store();
+}
+
 int main(void)
 {
     struct el_err e = {0};
@@ -472,6 +592,8 @@ int main(void)
     test_pipelining();
     test_mute();
     test_full();
+    test_cut_in_the_queue();
+    test_put_off();
     loop_free(loop);
     return done();
 }
