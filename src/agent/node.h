@@ -76,6 +76,10 @@ struct evidence_job {
     struct errfile file;
     char path[PATH_MAX]; /* of the error file */
     bool reading, tail_asked, tailing;
+    struct pool_job source; /* its program's text, once its last words are known */
+    struct handler_place place;
+    enum handler handler, elsewhere; /* elsewhere: what it means if it is no text of the worker's script */
+    bool own, sourcing;              /* own: it is that of the worker's script */
 };
 
 #define PERSISTING_OWES_MAX 512u

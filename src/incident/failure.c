@@ -338,6 +338,12 @@ void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at)
     f->quiet = at && f->at > at ? f->at - at : 0;
 }
 
+void failure_add_handler(struct failure *f, enum handler handler)
+{
+    f->handler = handler;
+    f->raised &= handler != HANDLER_GOES_ON && handler != HANDLER_ELSEWHERE;
+}
+
 /* --- the kernel's log --- */
 
 /* "DataLoader worker (pid(s) 6069) exited unexpectedly": whether the message names this process. */

@@ -232,8 +232,8 @@ if rank in (1, 2) and how == "both" or rank == 1:
 raise RuntimeError("[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1")
 END
 "$ELRUN" --standalone --nproc-per-node=4 "$T/two.py" both >"$T/both" 2>&1
-like "a rank raises, and another one had, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 1 failed: ValueError: of rank 1"
-like "... it is no victim" "$(cat "$T/both")" "^  rank 2 failed too: ValueError: of rank 2"
+like "a rank raises, and another one had before, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 2 failed: ValueError: of rank 2"
+like "... the later one is no victim" "$(cat "$T/both")" "^  rank 1 failed too: ValueError: of rank 1"
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/two.py" stays >"$T/stays" 2>&1
 is "a rank that raised and does not exit: the status of its exception" $? 1
 like "... which is what is said" "$(cause_of "$T/stays")" "rank 1 failed: ValueError: of rank 1"

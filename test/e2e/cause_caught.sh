@@ -1,0 +1,70 @@
+# An exception that a rank has caught and printed shortly before is no cause, whatever ends that rank or another one: its source says
+# that it went on.  One that nothing is around is the cause, also where the rank still clears up when another one fails.
+# Seen to fail: with handler_find() that always answers HANDLER_UNKNOWN.
+. "$(dirname "$0")/../lib/e2e.sh"
+export PYTHON_EXEC=${PY:-python3}
+
+cat >"$T/caught.py" <<'END'
+import atexit, os, signal, subprocess, sys, time, traceback
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+def main():
+    for epoch in range(3):
+        try:
+            open("/no/such/file")
+        except OSError:
+            traceback.print_exc()
+        time.sleep(20)
+time.sleep(0.2)
+if rank == 0 and how == "function":
+    main()
+if rank == 0 and how == "program":
+    subprocess.run([sys.executable, "-c", "import json; json.loads('{')"])
+    time.sleep(20)
+if rank == 0:
+    try:
+        import no_such_module
+    except ImportError:
+        traceback.print_exc()
+    time.sleep(0.4)
+    if how == "exit":
+        os._exit(1)
+    time.sleep(20)
+time.sleep(20 if how == "exit" else 0.4)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+raise ConnectionResetError(104, "Connection reset by peer")
+END
+run() { "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$T/caught.py" "$1" >"$T/$1" 2>&1; }
+for how in module function program; do
+    run $how
+    like "a rank loses a connection of its own, another one had caught something ($how): that is not named" \
+        "$(cause_of "$T/$how")" "rank 1 failed: ConnectionResetError"
+    like "... it is one that elrun stopped" "$(cat "$T/$how")" "^  1 other ended because of it: rank 0 \(stopped by elrun\)"
+done
+run kill
+like "a rank is killed, and another one had caught something" "$(cause_of "$T/kill")" "rank 1 failed: signal 9"
+unlike "... it has not failed too" "$(cat "$T/kill")" "rank 0 failed"
+run exit
+like "a rank ends with 1 a while after something that it had caught" "$(cause_of "$T/exit")" \
+    "rank 0 failed: exit code 1; it had printed: ModuleNotFoundError: No module named 'no_such_module'"
+
+cat >"$T/clears.py" <<'END'
+import atexit, os, signal, sys, time
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+time.sleep(0.2)
+if rank == 1:
+    atexit.register(time.sleep, 20)
+    raise ValueError("the first")
+time.sleep(0.4)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+raise KeyError("the second")
+END
+for how in raise kill; do
+    "$ELRUN" --standalone --nproc-per-node=2 "$T/clears.py" $how >"$T/clears.$how" 2>&1
+    like "a rank clears up, and another one fails by itself ($how): the first one is the cause" "$(cause_of "$T/clears.$how")" \
+        "rank 1 failed: ValueError: the first"
+    like "... the second one is told" "$(cat "$T/clears.$how")" "^  rank 0 failed too: (KeyError: 'the second'|signal 9)"
+done
+is_clean "caught"
+finished
