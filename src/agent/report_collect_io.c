@@ -104,16 +104,21 @@ static void find_absent(struct node *n)
     }
 }
 
-/* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it. */
+/* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it; of several
+ * one at least. */
 static void find_silent(struct node *n)
 {
     struct report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
+    unsigned silent = 0;
+    for (unsigned k = 0; cause >= 0 && k < n->nproc; k++)
+        silent += n->worker[k].bad && absent_is_silent(&n->worker[k].failure, r.failures[cause]);
     for (unsigned k = 0; cause >= 0 && k < n->nproc; k++) {
         struct failure *f = &n->worker[k].failure;
         if (!n->worker[k].bad || !absent_is_silent(f, r.failures[cause]))
             continue;
         absent_mark(f, r.failures[cause]);
+        f->perhaps_late = silent > 1;
         take_scene(f, &r);
     }
 }

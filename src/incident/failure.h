@@ -69,6 +69,7 @@ struct failure {
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
     bool absent;        /* elrun stopped it, and it did not come where others waited: incident/absent.h */
+    bool perhaps_late;  /* absent: others of its node were as silent, so that it may have come, but late */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
