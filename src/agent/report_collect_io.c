@@ -12,7 +12,7 @@
 static bool evidence_complete(const struct node *n)
 {
     for (unsigned i = 0; i < n->evidence_count; i++)
-        if (n->evidence[i]->reading || n->evidence[i]->sourcing || n->evidence[i]->tailing ||
+        if (n->evidence[i]->reading || n->evidence[i]->handled.reading || n->evidence[i]->tailing ||
             !n->evidence[i]->tail_asked)
             return false;
     return true;
@@ -177,7 +177,7 @@ static bool forgotten(struct evidence_job *job)
 {
     if (job->node)
         return false;
-    if (!job->reading && !job->tailing && !job->sourcing)
+    if (!job->reading && !job->tailing && !job->handled.reading)
         free(job);
     return true;
 }
@@ -202,37 +202,17 @@ static void file_read(void *ctx)
     maybe_collected(n);
 }
 
-static void read_source(void *ctx)
-{
-    struct evidence_job *job = ctx;
-    job->handler = evidence_handler(&job->place);
-}
-
 static void source_read(void *ctx)
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
-    job->sourcing = false;
     if (forgotten(job) || !n->collecting)
         return;
-    failure_add_handler(&n->worker[job->slot].failure, job->handler != HANDLER_GOES_ON && job->place.module && !job->own
-                                                           ? job->elsewhere
-                                                           : job->handler);
+    struct failure *f = &n->worker[job->slot].failure;
+    handled_tell(&job->handled, f);
+    if (f->quiet > NODE_LAST_LINE_TIME)
+        failure_silent_since(f);
     maybe_collected(n);
-}
-
-/* Did the exception that it printed end it? */
-static void ask_source(struct node *n, struct evidence_job *job)
-{
-    const struct failure *f = &n->worker[job->slot].failure;
-    const struct text stack = {f->stack, f->stack ? strlen(f->stack) : 0};
-    struct el_err e = {0};
-    if (!stack.n || f->stack_from != FAILURE_FROM_STDERR || f->found.kind != TRACEBACK_PYTHON || f->found.in_thread ||
-        f->found.headless || !handler_place(stack, f->found.type, f->program, &job->place, &job->own))
-        return;
-    job->elsewhere = f->program ? HANDLER_ELSEWHERE : HANDLER_UNKNOWN;
-    job->source = (struct pool_job){.work = read_source, .done = source_read, .ctx = job};
-    job->sourcing = pool_run(n->pool, &job->source, &e) == 0;
 }
 
 static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
@@ -263,7 +243,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     failure_add_times(f, err->at, out->at);
     if (err->at && f->at > err->at + NODE_LINGER_TIME && f->stop_wall_usec < 0)
         failure_lingered(f);
-    ask_source(n, job);
+    handled_ask(n, &job->handled, f, source_read, job);
     maybe_collected(n);
 }
 

@@ -29,7 +29,7 @@ bool caught_is_aside(const struct failure *f)
     if (is_limit(f))
         return !exited || f->code != 1 || f->quiet > time_to_end(f);
     const bool lost = classify_is_follower(f->words);
-    if (f->handler == HANDLER_GOES_ON && !lost)
+    if (f->handler == HANDLER_GOES_ON && (!lost || f->words_private))
         return true;
     if (!python || f->quiet > CAUGHT_OLD)
         return python && !(lost && f->code == 1);

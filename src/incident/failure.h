@@ -88,8 +88,9 @@ struct failure {
     enum failure_from stack_from;
     char *tail; /* last lines of stderr, or of stdout where stderr is silent, if there is no traceback */
     enum failure_from tail_from; /* one of the two */
-    struct traceback found;      /* what it said; kind NONE if nothing was found */
-    char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
+    char *behind;           /* of stderr, behind the line that names the exception of stack: its message's, or not */
+    struct traceback found; /* what it said; kind NONE if nothing was found */
+    char *siblings;         /* one line: what the others of its node did at that moment, by proc/scene.h */
     char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before"; or after */
     char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
@@ -143,8 +144,9 @@ void failure_silent_since(struct failure *f);
 void failure_lingered(struct failure *f);
 /* When the last bytes of its streams were read, on the clock of f->at; 0 = not known.  After the streams. */
 void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at);
-/* What its source says of the exception with which its stderr ends.  After the streams. */
-void failure_add_handler(struct failure *f, enum handler handler);
+/* What its source says of the exception with which its stderr ends.  After the streams.  If it went on, what it said
+ * behind that is what counts. */
+void failure_add_handler(struct failure *f, enum handler handler, struct el_mem *mem);
 /* What the kernel's log has had since the worker's start. */
 void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 

@@ -22,14 +22,22 @@ if rank == 0 and how == "program":
     time.sleep(20)
 if rank == 0:
     try:
+        if how in ("killed", "chooses"):
+            raise ConnectionRefusedError(111, "Connection refused")
         import no_such_module
-    except ImportError:
+    except (ImportError, OSError):
         traceback.print_exc()
     time.sleep(0.4)
     if how == "exit":
         os._exit(1)
+    if how == "words":
+        sys.exit("no data is left")
+    if how == "chooses":
+        sys.exit(3)
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(20)
-time.sleep(20 if how == "exit" else 0.4)
+time.sleep(20 if how in ("exit", "words", "killed", "chooses") else 0.4)
 if how == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 raise ConnectionResetError(104, "Connection reset by peer")
@@ -47,6 +55,17 @@ unlike "... it has not failed too" "$(cat "$T/kill")" "rank 0 failed"
 run exit
 like "a rank ends with 1 a while after something that it had caught" "$(cause_of "$T/exit")" \
     "rank 0 failed: exit code 1; it had printed: ModuleNotFoundError: No module named 'no_such_module'"
+
+run words
+like "... with its own last word" "$(cause_of "$T/words")" "rank 0 failed: exit code 1; its last line: no data is left"
+like "... the other one is told beside it" "$(cat "$T/words")" \
+    "^  an earlier error, after which it went on: ModuleNotFoundError: No module named 'no_such_module'"
+run killed
+like "a rank is killed, and had gone on without a service" "$(cause_of "$T/killed")" "rank 0 failed: signal 9 .*it had printed: ConnectionRefused"
+unlike "... that has not ended it" "$(cat "$T/killed")" "network|see the service there|a peer is gone"
+run chooses
+like "... and has chosen its status: that is told" "$(cause_of "$T/chooses")" "rank 0 failed: exit code 3; it had printed: ConnectionRefused"
+unlike "... nobody waits for another rank" "$(cat "$T/chooses")" "a peer is gone"
 
 cat >"$T/clears.py" <<'END'
 import atexit, os, signal, sys, time
