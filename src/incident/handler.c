@@ -5,6 +5,10 @@
 #include "incident/traceback_line.h"
 #include "util/auto.h"
 
+enum {
+    BEHIND = 4 /* lines behind the "try" that tell whether it cleared up */
+};
+
 /* "[rank1]: " in front of each line, since torch 2.3. */
 static struct text without_rank(struct text line)
 {
@@ -187,21 +191,51 @@ static enum catches clause_catches(struct text t, const char *type)
     return !any ? CATCHES : other ? CATCHES_PERHAPS : CATCHES_NOT;
 }
 
-/* A word of it that may mean that the program, or the function, comes to its end. */
+static bool has_any(struct text code, const char *const *words, size_t n)
+{
+    for (size_t i = 0; code.n && i < n; i++)
+        if (text_find(code, words[i]))
+            return true;
+    return false;
+}
+
+/* Is one of the words in it?  What is quoted is only said. */
+static bool does_any(struct text line, const char *const *words, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0, n; i < line.n && line.p[i] != '#'; i += n + 1) {
+        for (n = 0; i + n < line.n && !strchr("#\"'", line.p[i + n]);)
+            n++;
+        any |= has_any((struct text){line.p + i, n}, words, count);
+        if (i + n >= line.n || line.p[i + n] == '#')
+            break;
+        const char mark = line.p[i + n];
+        while (i + ++n < line.n && line.p[i + n] != mark)
+            n += line.p[i + n] == '\\';
+    }
+    return any;
+}
+
+/* A word that may mean that it lets go of what the other ranks wait for. */
+static bool closes(struct text line)
+{
+    static const char *const words[] = {"destroy", "clean", "lose", "finish", "hutdown", "erminate"};
+    return does_any(line, words, COUNT_OF(words));
+}
+
+/* ... or that the program, or the function, comes to its end. */
 static bool leaves(struct text line)
 {
     static const char *const words[] = {"raise", "exit", "Exit",  "return", "abort", "kill",   "quit",
                                         "die",   "fail", "fatal", "stop",   "break", "errors", "interrupt"};
-    for (size_t i = 0; line.n && i < COUNT_OF(words); i++)
-        if (text_find(line, words[i]))
-            return true;
-    return false;
+    return closes(line) || does_any(line, words, COUNT_OF(words));
 }
 
 struct around {
     bool may;    /* something is around it that may have caught it */
     bool caught; /* ... that has, ... */
     bool left;   /* ... and perhaps to end */
+    bool closes; /* ... or to close what it has, but for a loop */
 };
 
 /* Behind "except …:" of a line; n 0: the colon is in another one. */
@@ -220,23 +254,40 @@ static struct text behind_colon(struct text line, struct text *types)
     return *types;
 }
 
-/* The clauses of the "try" whose line begins at that place. */
+/* What comes next, in this block and those around it: it closes what it has, or there is nothing. */
+static void look_behind(struct text all, size_t at, unsigned own, struct around *a)
+{
+    unsigned lines = 0;
+    for (struct text line; at < all.n && lines < BEHIND; at += line.n + 1) {
+        line = line_from(all, at);
+        if (!is_code(line) || indent(line) > own)
+            continue;
+        if (begins(line, "def") || begins(line, "class") || line.p[0] == '@') /* another one's text */
+            break;
+        lines++;
+        a->closes |= closes(line);
+    }
+    a->closes |= !lines;
+}
+
+/* The clauses of the "try" whose line begins at that place, and what comes behind it. */
 static void look_at_try(struct text all, size_t at, const char *type, struct around *a)
 {
     struct text line = line_from(all, at);
     const unsigned own = indent(line);
-    bool inside = false, done = false; /* the clause that catches; an earlier one has caught */
+    bool inside = false, done = false, last = false; /* the clause that catches; an earlier one has caught; "finally" */
     for (at += line.n + 1; at < all.n; at += line.n + 1) {
         line = line_from(all, at);
         if (!is_code(line))
             continue;
         if (indent(line) > own) {
-            a->left |= inside && leaves(line);
+            a->left |= (inside || last) && leaves(line);
             continue;
         }
         inside = false;
-        if (indent(line) < own || !(begins(line, "except") || begins(line, "else") || begins(line, "finally")))
-            return;
+        last = begins(line, "finally");
+        if (indent(line) < own || !(begins(line, "except") || begins(line, "else") || last))
+            break;
         if (!begins(line, "except") || done)
             continue;
         struct text t = trimmed(line), types;
@@ -248,6 +299,8 @@ static void look_at_try(struct text all, size_t at, const char *type, struct aro
         a->caught |= c == CATCHES;
         inside = done = c == CATCHES;
     }
+    if (done)
+        look_behind(all, at, own, a);
 }
 
 static size_t line_start(struct text all, unsigned number)
@@ -266,6 +319,7 @@ enum handler handler_find(struct text source, const struct handler_place *p)
         return HANDLER_UNKNOWN;
     struct text line = line_from(source, at);
     unsigned least = indent(line);
+    bool loop = false;
     if (!p->words[0] || !is(trimmed(line), p->words))
         return HANDLER_UNKNOWN;
     if (begins(line, "try"))
@@ -279,6 +333,7 @@ enum handler handler_find(struct text source, const struct handler_place *p)
         least = indent(line);
         if (begins(line, "try"))
             look_at_try(source, at, p->type, &a);
+        loop |= a.caught && (begins(line, "for") || begins(line, "while"));
         a.may |= begins(line, "with") || begins(line, "async");
         if (begins(line, "def") || begins(line, "async def") || begins(line, "class")) {
             if (p->module)
@@ -287,6 +342,6 @@ enum handler handler_find(struct text source, const struct handler_place *p)
         }
     }
     if (a.caught)
-        return a.left ? HANDLER_UNKNOWN : HANDLER_GOES_ON;
+        return a.left || (a.closes && !loop) ? HANDLER_UNKNOWN : HANDLER_GOES_ON;
     return p->module && !a.may ? HANDLER_NONE : HANDLER_UNKNOWN;
 }

@@ -85,5 +85,23 @@ for how in raise kill; do
         "rank 1 failed: ValueError: the first"
     like "... the second one is told" "$(cat "$T/clears.$how")" "^  rank 0 failed too: (KeyError: 'the second'|signal 9)"
 done
+cat >"$T/lets_go.py" <<'END'
+import os, time, traceback
+def destroy_process_group():
+    time.sleep(20)
+time.sleep(0.3)
+def main():
+    if os.environ["RANK"] == "1":
+        raise ValueError("the cause")
+    time.sleep(0.3)
+    raise RuntimeError("[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1")
+try:
+    main()
+except ValueError:
+    traceback.print_exc()
+destroy_process_group()
+END
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/lets_go.py" >"$T/lets_go" 2>&1
+like "a rank has caught it, and lets go of the others: that is why they end" "$(cause_of "$T/lets_go")" "rank 1 failed: ValueError: the cause"
 is_clean "caught"
 finished
