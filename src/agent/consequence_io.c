@@ -19,6 +19,7 @@ struct look {
     struct errfile file;
     char path[PATH_MAX]; /* of the error file */
     bool reading, tailing, tailed;
+    struct handled handled;
     el_usec err_at, out_at; /* when the last bytes of its streams were read */
 };
 
@@ -57,7 +58,7 @@ static bool is_forgotten(struct look *l)
 {
     if (l->node)
         return false;
-    if (!l->reading && !l->tailing)
+    if (!l->reading && !l->tailing && !l->handled.reading)
         look_free(l);
     return true;
 }
@@ -178,7 +179,7 @@ static void watch_ending(struct node *n)
 
 static void maybe_answer(struct look *l)
 {
-    if (l->reading || !l->tailed)
+    if (l->reading || !l->tailed || l->handled.reading)
         return;
     const struct failure *f = &l->node->worker[l->slot].failure;
     l->words.end = f->end;
@@ -191,6 +192,15 @@ static void maybe_answer(struct look *l)
     l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
     bool bare = l->words.end == FAILURE_EXIT && l->words.found.kind == TRACEBACK_NONE && !l->words.follower;
     answer(l, l->words.follower, bare && find_ending(l->node, f->at));
+}
+
+static void source_read(void *ctx)
+{
+    struct look *l = ctx;
+    if (is_forgotten(l))
+        return;
+    handled_tell(&l->handled, &l->words);
+    maybe_answer(l);
 }
 
 static void read_file(void *ctx)
@@ -223,6 +233,8 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
         failure_add_stderr(&l->words, err->bytes, err->len, NULL);
     if (out->len)
         failure_add_stdout(&l->words, out->bytes, out->len, NULL);
+    if (l->words.words_private) /* a service that it can do without? */
+        handled_ask(l->node, &l->handled, &l->words, source_read, l);
     maybe_answer(l);
 }
 

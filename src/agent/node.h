@@ -69,6 +69,19 @@ struct worker {
 
 /* One failure whose evidence is being read.  It owns what its thread uses: a file system that stands still may keep it
  * beyond its attempt. */
+/* A look, in the pool, at the source of the exception that a worker has printed. */
+struct handled {
+    struct pool_job job;
+    struct handler_place place;
+    enum handler handler, elsewhere; /* elsewhere: what it means if it is no text of the worker's script */
+    bool own, reading;               /* own: it is that of the worker's script */
+    void (*done)(void *ctx);
+    void *ctx;
+};
+/* Is there one to be looked at?  Then done() is called later. */
+void handled_ask(struct node *n, struct handled *s, const struct failure *f, void (*done)(void *ctx), void *ctx);
+void handled_tell(const struct handled *s, struct failure *f);
+
 struct evidence_job {
     struct node *node; /* NULL: nobody waits for it any more */
     unsigned slot;
@@ -76,6 +89,7 @@ struct evidence_job {
     struct errfile file;
     char path[PATH_MAX]; /* of the error file */
     bool reading, tail_asked, tailing;
+    struct handled handled;
 };
 
 #define PERSISTING_OWES_MAX 512u

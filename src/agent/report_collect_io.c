@@ -12,7 +12,8 @@
 static bool evidence_complete(const struct node *n)
 {
     for (unsigned i = 0; i < n->evidence_count; i++)
-        if (n->evidence[i]->reading || n->evidence[i]->tailing || !n->evidence[i]->tail_asked)
+        if (n->evidence[i]->reading || n->evidence[i]->handled.reading || n->evidence[i]->tailing ||
+            !n->evidence[i]->tail_asked)
             return false;
     return true;
 }
@@ -103,16 +104,21 @@ static void find_absent(struct node *n)
     }
 }
 
-/* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it. */
+/* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it; of several
+ * one at least. */
 static void find_silent(struct node *n)
 {
     struct report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
+    unsigned silent = 0;
+    for (unsigned k = 0; cause >= 0 && k < n->nproc; k++)
+        silent += n->worker[k].bad && absent_is_silent(&n->worker[k].failure, r.failures[cause]);
     for (unsigned k = 0; cause >= 0 && k < n->nproc; k++) {
         struct failure *f = &n->worker[k].failure;
         if (!n->worker[k].bad || !absent_is_silent(f, r.failures[cause]))
             continue;
         absent_mark(f, r.failures[cause]);
+        f->perhaps_late = silent > 1;
         take_scene(f, &r);
     }
 }
@@ -171,7 +177,7 @@ static bool forgotten(struct evidence_job *job)
 {
     if (job->node)
         return false;
-    if (!job->reading && !job->tailing)
+    if (!job->reading && !job->tailing && !job->handled.reading)
         free(job);
     return true;
 }
@@ -193,6 +199,19 @@ static void file_read(void *ctx)
     if (forgotten(job) || !n->collecting)
         return;
     failure_add_file(&n->worker[job->slot].failure, &job->file, NULL);
+    maybe_collected(n);
+}
+
+static void source_read(void *ctx)
+{
+    struct evidence_job *job = ctx;
+    struct node *n = job->node;
+    if (forgotten(job) || !n->collecting)
+        return;
+    struct failure *f = &n->worker[job->slot].failure;
+    handled_tell(&job->handled, f);
+    if (f->quiet > NODE_LAST_LINE_TIME)
+        failure_silent_since(f);
     maybe_collected(n);
 }
 
@@ -224,6 +243,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     failure_add_times(f, err->at, out->at);
     if (err->at && f->at > err->at + NODE_LINGER_TIME && f->stop_wall_usec < 0)
         failure_lingered(f);
+    handled_ask(n, &job->handled, f, source_read, job);
     maybe_collected(n);
 }
 

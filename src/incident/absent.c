@@ -99,15 +99,25 @@ bool absent_is_told(const struct failure *f)
 
 const char *absent_text(const struct failure *f)
 {
-    return f->rule == CLASSIFY_MONITORED       ? "come to a barrier"
-           : f->rule == CLASSIFY_STORE_TIMEOUT ? "come to the rendezvous"
-                                               : "take part in a collective";
+    bool meets = f->rule == CLASSIFY_STORE_TIMEOUT || f->rule == CLASSIFY_STORE_SOCKET;
+    if (f->perhaps_late)
+        return meets ? "came late to the rendezvous, or not at all" : "came late to a collective, or not at all";
+    return f->rule == CLASSIFY_MONITORED ? "did not come to a barrier"
+           : meets                       ? "did not come to the rendezvous"
+                                         : "did not take part in a collective";
+}
+
+/* PyTorch 1.13 says no key: only where it stood tells that it waited for the other ranks' addresses. */
+static bool is_meeting(const struct failure *f)
+{
+    return f->rule == CLASSIFY_STORE_SOCKET && f->stack &&
+           text_find((struct text){f->stack, strlen(f->stack)}, ", in init_process_group\n");
 }
 
 bool absent_is_silent(const struct failure *f, const struct failure *waited)
 {
-    bool late =
-        !waited || (waited->follower && !waited->private_link && !waited->left && classify_is_late(waited->rule));
+    bool late = !waited || (waited->follower && !waited->private_link && !waited->left &&
+                            (classify_is_late(waited->rule) || is_meeting(waited)));
     bool spoke = classify_is_follower(f->words) || (f->raised && f->spoke_first);
     return late && f->by == FAILURE_BY_ELRUN && !f->hung && !f->absent && f->watch != FAILURE_WATCH_NOT_LOOKED &&
            !spoke;

@@ -10,10 +10,11 @@ bool absent_names(const struct failure *f, unsigned rank);
 /* ... or anybody. */
 bool absent_is_told(const struct failure *f);
 
-/* Absent: "come to a barrier", which it did not. */
+/* Absent: "did not come to a barrier". */
 const char *absent_text(const struct failure *f);
 
-/* Judged.  waited is the first cause of its node, and only says that the time of a collective ran out: f, which elrun
+/* Judged.  waited is the first cause of its node, and only says that the time of a collective, or
+ * of the rendezvous, ran out: f, which elrun
  * stopped, said neither that nor anything of its own before.  (No connection of waited's own, and nobody had left with
  * 0: these explain it better.)  NULL: it is on another node, and known to be such a one. */
 bool absent_is_silent(const struct failure *f, const struct failure *waited);

@@ -29,6 +29,8 @@ bool caught_is_aside(const struct failure *f)
     if (is_limit(f))
         return !exited || f->code != 1 || f->quiet > time_to_end(f);
     const bool lost = classify_is_follower(f->words);
+    if (f->handler == HANDLER_GOES_ON && (!lost || f->words_private))
+        return true;
     if (!python || f->quiet > CAUGHT_OLD)
         return python && !(lost && f->code == 1);
     if (lost)
@@ -46,6 +48,8 @@ bool caught_is_aside(const struct failure *f)
 
 bool caught_is_old(const struct failure *f)
 {
+    if (f->handler == HANDLER_NONE)
+        return false;
     return f->quiet && f->first && f->at - f->quiet + CAUGHT_NEAR < f->first;
 }
 

@@ -14,14 +14,16 @@
  *  - faulthandler's time limit ends a program by itself, with status 1 and at once, or not at all;
  *  - a signal comes of no exception; only where the interpreter tears itself apart after an uncaught one it may;
  *  - Python ends with 1 after an uncaught exception, however slowly; any other status was chosen by the program, which
- *    has caught it, and tells of it when it leaves.
+ *    has caught it, and tells of it when it leaves;
+ *  - the program's source says that it was caught, and that the program went on.
  * An exception that says that a peer is gone is taken at its word, with 1 always, else until it is old: who has lost
  * its peers and leaves in whichever way must not be named before the one that made it so. */
 bool caught_is_aside(const struct failure *f);
 
 /* f->first and quiet are known: was its last word so long before anybody failed that it is no reason for that?  A
  * process that raised and cannot exit holds its connections open, and so explains at most that others ran out of time;
- * one that closes them does it as it raises, or soon after. */
+ * one that closes them does it as it raises, or soon after.  Where the source says that nobody caught it, it had failed
+ * then, whatever others waited for. */
 bool caught_is_old(const struct failure *f);
 
 /* Judged: had `other` gone on after the very exception with which f's stderr ends, and did that fail by itself, of

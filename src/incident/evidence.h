@@ -12,6 +12,9 @@
 /* Reads at most ERRFILE_SIZE_MAX bytes of the path.  Never waits for a FIFO or a device; never fails: see e->state. */
 void evidence_read_errfile(const char *path, struct errfile *e);
 
+/* What the source file says; UNKNOWN if it cannot be read. */
+enum handler evidence_handler(const struct handler_place *place);
+
 /* Copies the cause's error file to `to` (the launcher's own TORCHELASTIC_ERROR_FILE), with errorCode added, as torchrun
  * does; where the worker left none that can be read, one in the same form is made of what is known.  -1 and *err. */
 int evidence_publish(const struct failure *cause, const char *to, struct el_err *err);

@@ -76,6 +76,24 @@ void evidence_read_errfile(const char *path, struct errfile *e)
     close(fd);
 }
 
+enum handler evidence_handler(const struct handler_place *place)
+{
+    enum errfile_state why;
+    enum handler found = HANDLER_UNKNOWN;
+    int fd = open_regular(place->path, &why);
+    char *source = fd >= 0 ? malloc(HANDLER_SOURCE_MAX) : NULL;
+    size_t len = 0;
+    ssize_t n = 0;
+    while (source && len < HANDLER_SOURCE_MAX && (n = read_some(fd, source + len, HANDLER_SOURCE_MAX - len)) > 0)
+        len += (size_t)n;
+    if (source && n == 0)
+        found = handler_find((struct text){source, len}, place);
+    free(source);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n) {

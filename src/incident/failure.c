@@ -37,6 +37,7 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->message);
     el_free(mem, f->stack);
     el_free(mem, f->tail);
+    el_free(mem, f->behind);
     el_free(mem, f->error_file);
     el_free(mem, f->log_file);
     el_free(mem, f->log_dir);
@@ -44,8 +45,8 @@ void failure_free(struct failure *f, struct el_mem *mem)
     el_free(mem, f->left);
     el_free(mem, f->core);
     el_free(mem, f->kernel);
-    f->message = f->stack = f->tail = f->error_file = f->log_file = f->log_dir = f->siblings = f->left = f->core =
-        f->kernel = NULL;
+    f->message = f->stack = f->tail = f->behind = f->error_file = f->log_file = f->log_dir = f->siblings = f->left =
+        f->core = f->kernel = NULL;
 }
 
 void failure_set_line(struct failure *f, char **place, const char *text, struct el_mem *mem)
@@ -300,7 +301,9 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         if (f->found.kind == TRACEBACK_NONE)
             f->found = found;
     } else if (named) {
+        size_t at = survived_named_end(&found, &chain, all);
         keep_stack(f, span, mem);
+        keep(f, &f->behind, (struct text){all.p + at, all.n - at}, TAIL_MAX, mem);
         f->stack_from = from;
         f->found = found;
         if (!f->message)
@@ -336,6 +339,33 @@ void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at)
 {
     el_usec at = f->stack && f->stack_from == FAILURE_FROM_STDOUT ? out_at : err_at;
     f->quiet = at && f->at > at ? f->at - at : 0;
+}
+
+/* Its source says that this exception was caught.  One that says that a rank is gone is the reason of much that comes
+ * behind it. */
+static bool is_over(const struct failure *f)
+{
+    return !classify_is_follower(f->words) || f->words_private;
+}
+
+void failure_add_handler(struct failure *f, enum handler handler, struct el_mem *mem)
+{
+    char *behind = f->behind;
+    f->handler = handler;
+    f->raised &= handler != HANDLER_GOES_ON && handler != HANDLER_ELSEWHERE;
+    if (handler != HANDLER_GOES_ON || !behind || !is_over(f))
+        return;
+    traceback_put(f->survived, sizeof f->survived, &f->found);
+    el_free(mem, f->stack);
+    el_free(mem, f->message);
+    f->stack = f->message = f->behind = NULL;
+    f->found = (struct traceback){0};
+    f->words = CLASSIFY_NONE;
+    f->words_private = f->went_on = f->gave_up = f->logged = false;
+    f->sign[0] = f->child[0] = 0;
+    f->handler = HANDLER_UNKNOWN;
+    add_stream(f, FAILURE_FROM_STDERR, behind, strlen(behind), mem);
+    el_free(mem, behind);
 }
 
 /* --- the kernel's log --- */

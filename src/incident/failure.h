@@ -8,6 +8,7 @@
 #include "incident/class.h"
 #include "incident/classify.h"
 #include "incident/errfile.h"
+#include "incident/handler.h"
 #include "incident/traceback.h"
 #include "util/exit.h"
 #include "util/mem.h"
@@ -68,6 +69,7 @@ struct failure {
     bool hung;          /* elrun ended it, because all workers of its node stood still */
     bool odd;           /* hung: it stood elsewhere than most, and so keeps them waiting */
     bool absent;        /* elrun stopped it, and it did not come where others waited: incident/absent.h */
+    bool perhaps_late;  /* absent: others of its node were as silent, so that it may have come, but late */
     bool follower;      /* its message only says that a peer went away: named as cause only if nobody else is there */
     bool private_link;  /* follower: the connection may be one of its own, to a service: named before other followers */
     el_usec at;         /* monotonic: when the end was seen */
@@ -86,8 +88,9 @@ struct failure {
     enum failure_from stack_from;
     char *tail; /* last lines of stderr, or of stdout where stderr is silent, if there is no traceback */
     enum failure_from tail_from; /* one of the two */
-    struct traceback found;      /* what it said; kind NONE if nothing was found */
-    char *siblings;              /* one line: what the others of its node did at that moment, by proc/scene.h */
+    char *behind;           /* of stderr, behind the line that names the exception of stack: its message's, or not */
+    struct traceback found; /* what it said; kind NONE if nothing was found */
+    char *siblings;         /* one line: what the others of its node did at that moment, by proc/scene.h */
     char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before"; or after */
     char *core;   /* one line: where its core is, or who has it; by proc/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */
@@ -95,14 +98,15 @@ struct failure {
     unsigned xid;   /* the gravest in the kernel's log since its start, else in stderr (incident/xid.h), 0 = none */
     bool witnessed; /* class HARDWARE: not its words alone say so, but the kernel too */
     bool xid_own;   /* it names this worker; else it names no process: some GPU of this host */
-    char xid_device[20]; /* PCI address */
-    bool raised;         /* its stderr ends with an exception that nobody caught, of whichever thread */
-    bool spoke_first;    /* nothing came on its stderr after elrun's first signal */
-    bool went_on;        /* perhaps: other lines came between that and its end, or it was a warning */
-    bool lingered;       /* ... or a while without any */
-    bool gave_up;        /* went_on: the last of those lines tells of an error, or of the end */
-    bool aside;          /* it had printed that exception, and its end has another reason */
-    bool helper;         /* what refused its command line was another program, by its name */
+    char xid_device[20];  /* PCI address */
+    bool raised;          /* its stderr ends with an exception that nobody caught, of whichever thread */
+    bool spoke_first;     /* nothing came on its stderr after elrun's first signal */
+    bool went_on;         /* perhaps: other lines came between that and its end, or it was a warning */
+    bool lingered;        /* ... or a while without any */
+    bool gave_up;         /* went_on: the last of those lines tells of an error, or of the end */
+    bool aside;           /* it had printed that exception, and its end has another reason */
+    enum handler handler; /* what its source says of that exception */
+    bool helper;          /* what refused its command line was another program, by its name */
     el_usec first; /* when the first worker of the attempt failed, at the earliest; 0 = not known, or by a time-out */
     el_usec quiet; /* nothing had come on that stream for so long when it ended; 0 = not known */
     bool texts_short;                 /* memory for some of the texts was refused */
@@ -140,6 +144,9 @@ void failure_silent_since(struct failure *f);
 void failure_lingered(struct failure *f);
 /* When the last bytes of its streams were read, on the clock of f->at; 0 = not known.  After the streams. */
 void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at);
+/* What its source says of the exception with which its stderr ends.  After the streams.  If it went on, what it said
+ * behind that is what counts. */
+void failure_add_handler(struct failure *f, enum handler handler, struct el_mem *mem);
 /* What the kernel's log has had since the worker's start. */
 void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el_mem *mem);
 

@@ -108,6 +108,9 @@ const char *failure_advice(const struct failure *f)
     if (f->thread[0] && (f->hung || failure_by_thread(f)))
         return "an exception ends only the thread that raised it, and who waits for that one waits for ever: catch it "
                "there, and raise it again in the main thread";
+    if (f->absent && f->perhaps_late)
+        return "of these ranks one did not come: look at what each did at that moment; one that had come late may have "
+               "waited, too";
     if (f->absent)
         return "look at what this rank did at that moment: the others waited for it until their time ran out";
     if (f->left)

@@ -103,6 +103,7 @@ static const struct field top[] = {
     TOP(BOOL, "hung", hung, 0, NULL),
     TOP(BOOL, "odd", odd, 0, NULL),
     TOP(BOOL, "absent", absent, 0, NULL),
+    TOP(BOOL, "perhaps_late", perhaps_late, 0, NULL),
     CHARS("time", time_text),
     TOP(U64, "at_usec", at, INT64_MAX / 4, NULL),
     TOP(I64, "wall_usec", wall_usec, INT64_MAX / 4, NULL),

@@ -82,7 +82,7 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     if (f->absent) {
-        el_buf_printf(out, "did not %s, ended by elrun", absent_text(f));
+        el_buf_printf(out, "%s, ended by elrun", absent_text(f));
         if (f->end == FAILURE_SIGNAL)
             el_buf_printf(out, " (%s)", signame(f->code, name));
         return;

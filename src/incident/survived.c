@@ -140,8 +140,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
     return end;
 }
 
-/* Behind the line in which the last exception is named. */
-static size_t named_at(const struct traceback *t, const struct traceback_chain *chain, struct text all)
+size_t survived_named_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
     if (t->kind != TRACEBACK_PYTHON || !chain->n)
         return t->end;
@@ -153,7 +152,7 @@ static size_t named_at(const struct traceback *t, const struct traceback_chain *
 
 size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all)
 {
-    return message_ends(all, named_at(t, chain, all), t->end);
+    return message_ends(all, survived_named_end(t, chain, all), t->end);
 }
 
 /* The line that stands before the traceback. */

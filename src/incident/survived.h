@@ -23,6 +23,9 @@ bool survived_goes_on(struct text line);
 /* Where the exception's own words end, and not other output that looks like more of them. */
 size_t survived_words_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
 
+/* Behind the line in which the last exception is named. */
+size_t survived_named_end(const struct traceback *t, const struct traceback_chain *chain, struct text all);
+
 /* t and chain are what traceback_find_chain() made of this text.  Did the program go on after it?  Then where its next
  * words begin; 0: not for all that is known.  Signs of it: the line before it says so
  * ("falling back to …"), much output of the program's own behind it, or an error of a

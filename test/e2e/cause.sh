@@ -111,6 +111,20 @@ ASLEEP=2 "$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/late.
 like "... that the others wait for such a one is said" "$(cat "$T/late")" "rank 1 .* its last words only say that it waited for a peer in vain: waiting up to 2 s"
 like "... the others ended of it, each by its own words" "$(cat "$T/asleep")" \
     "^  3 others ended because of it: ranks 0 \\(.*closed by peer\\), 1 \\(.*for recv operation.*\\), 3 \\(.*for send operation.*\\)$"
+ASLEEP=2,3 "$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/asleep.py" >"$T/asleep2" 2>&1
+like "... two said nothing: one of them may have come late, and wait" "$(cause_of "$T/asleep2")" \
+    "rank 2 failed: came late to a collective, or not at all, ended by elrun"
+like "... both are told" "$(cat "$T/asleep2")" "^  1 other failed in the same way: rank 3$"
+cat >"$T/meeting.py" <<'END'
+import os, time
+def init_process_group():
+    raise RuntimeError("Socket Timeout")
+time.sleep(60 if os.environ["RANK"] == "1" else 0.3)
+init_process_group()
+END
+"$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/meeting.py" >"$T/meeting" 2>&1
+like "PyTorch 1.13 says no key: who said nothing did not come to the rendezvous" "$(cause_of "$T/meeting")" \
+    "rank 1 failed: did not come to the rendezvous, ended by elrun"
 for ranks in 2 2,3 2alone; do
     port=$("${PY:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     for i in 0 1; do
@@ -232,8 +246,8 @@ if rank in (1, 2) and how == "both" or rank == 1:
 raise RuntimeError("[/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:1")
 END
 "$ELRUN" --standalone --nproc-per-node=4 "$T/two.py" both >"$T/both" 2>&1
-like "a rank raises, and another one had, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 1 failed: ValueError: of rank 1"
-like "... it is no victim" "$(cat "$T/both")" "^  rank 2 failed too: ValueError: of rank 2"
+like "a rank raises, and another one had before, whose end elrun's signal only met" "$(cause_of "$T/both")" "rank 2 failed: ValueError: of rank 2"
+like "... the later one is no victim" "$(cat "$T/both")" "^  rank 1 failed too: ValueError: of rank 1"
 "$ELRUN" --standalone --nproc-per-node=3 --shutdown-timeout=2 "$T/two.py" stays >"$T/stays" 2>&1
 is "a rank that raised and does not exit: the status of its exception" $? 1
 like "... which is what is said" "$(cause_of "$T/stays")" "rank 1 failed: ValueError: of rank 1"

@@ -82,7 +82,7 @@ static void test_mark(void)
     is_num(failure_cause(all, 2), 1, "named: before the one that waited for it");
     is_num(failure_cause(all, 3), 2, "behind one that failed by itself");
     is_num(failure_exit_status(&f, FAILURE_AS_WORKER), 1, "the status is not that of elrun's signal");
-    is_str(absent_text(&f), "come to a barrier", "what it did not do");
+    is_str(absent_text(&f), "did not come to a barrier", "what it did not do");
     is_str(f.sign, "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", "whose words they are");
     failure_free(&accuser, NULL);
     failure_free(&other, NULL);
@@ -152,8 +152,36 @@ static void test_elsewhere(void)
     failure_free(&f, NULL);
 }
 
+/* PyTorch 1.13 at init_process_group: the message has no key. */
+static void test_meeting(void)
+{
+    static const char meets[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 4, in <module>\n"
+                                "  File \"/t/distributed_c10d.py\", line 761, in init_process_group\n"
+                                "RuntimeError: Socket Timeout\n";
+    struct failure f = make(1, FAILURE_SIGNAL, SIGTERM), gets = says(0, "Socket Timeout");
+    struct failure waited = make(0, FAILURE_EXIT, 1);
+    f.watch = FAILURE_WATCH_YES;
+    failure_judge(&f, true, false);
+    failure_add_stderr(&waited, meets, sizeof meets - 1, NULL);
+    failure_judge(&waited, false, false);
+    ok(absent_is_silent(&f, &waited), "the rendezvous' time ran out: who said nothing did not come");
+    ok(!absent_is_silent(&f, &gets), "some other key of the store's");
+    absent_mark(&f, &waited);
+    is_str(absent_text(&f), "did not come to the rendezvous", "what it did not do");
+    f.perhaps_late = true;
+    is_str(absent_text(&f), "came late to the rendezvous, or not at all", "... if it was not the only one");
+    is_str(failure_advice(&f),
+           "of these ranks one did not come: look at what each did at that moment; one that had come late may have "
+           "waited, too",
+           "... and what to do");
+    failure_free(&gets, NULL);
+    failure_free(&waited, NULL);
+    failure_free(&f, NULL);
+}
+
 int main(void)
 {
+    test_meeting();
     test_names();
     test_mark();
     test_silent();

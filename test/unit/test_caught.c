@@ -109,9 +109,92 @@ static void test_both(void)
     failure_free(&f, NULL);
 }
 
+/* By its source. */
+static void test_handled(void)
+{
+    static const struct {
+        const char *why, *text;
+        bool stopped;
+        enum handler handler;
+        bool aside;
+        enum failure_by by;
+    } rows_handled[] = {
+        {"it had caught that, and chose its status soon after", KEY, false, HANDLER_GOES_ON, true, FAILURE_BY_ITSELF},
+        {"nobody had", KEY, false, HANDLER_NONE, false, FAILURE_BY_ITSELF},
+        {"who has lost its peers leaves as it likes", CLOSED, false, HANDLER_GOES_ON, false, FAILURE_BY_ITSELF},
+        {"stopped while it went on without a program that it ran", KEY, true, HANDLER_ELSEWHERE, false,
+         FAILURE_BY_ELRUN},
+        {"which ended it", KEY, false, HANDLER_ELSEWHERE, false, FAILURE_BY_ITSELF},
+        {"stopped while it went on", KEY, true, HANDLER_GOES_ON, false, FAILURE_BY_ELRUN},
+        {"stopped while it cleared up", KEY, true, HANDLER_UNKNOWN, false, FAILURE_BY_ITSELF},
+        {"stopped long after it had failed", KEY, true, HANDLER_NONE, false, FAILURE_BY_ITSELF},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows_handled); i++) {
+        const bool none = rows_handled[i].handler == HANDLER_NONE;
+        struct failure f;
+        failure_init(&f);
+        f.end = rows_handled[i].stopped ? FAILURE_SIGNAL : FAILURE_EXIT;
+        f.code = rows_handled[i].stopped ? SIGTERM : 1;
+        f.at = EL_SEC(100);
+        f.first = rows_handled[i].stopped ? f.at - EL_MS(100) : 0;
+        failure_add_stderr(&f, rows_handled[i].text, strlen(rows_handled[i].text), NULL);
+        f.said_at = f.at - (none ? EL_SEC(9) : EL_MS(300));
+        failure_add_times(&f, f.said_at, 0);
+        failure_add_handler(&f, rows_handled[i].handler, NULL);
+        failure_judge(&f, rows_handled[i].stopped, false);
+        is_num(f.aside, rows_handled[i].aside, rows_handled[i].why);
+        is_num(f.by, rows_handled[i].by, "... by whom");
+        if (none)
+            is_num(failure_at(&f), f.said_at, "... it failed when it said so");
+        failure_free(&f, NULL);
+    }
+}
+
+/* ... and what it said behind that. */
+static void test_behind(void)
+{
+    static const struct {
+        const char *why, *text;
+        int code;
+        enum failure_class class;
+        const char *ending;
+    } rows_behind[] = {
+        {"its last word", KEY "no data is left\n", 1, FAILURE_CLASS_UNKNOWN,
+         "exit code 1; its last line: no data is left"},
+        {"it refused its arguments", KEY "usage: t.py [-h]\nt.py: error: unrecognized arguments: --bad\n", 2,
+         FAILURE_CLASS_CODE, "exit code 2; its last line: t.py: error: unrecognized arguments: --bad"},
+        {"only a warning", KEY "/w/t.py:9: UserWarning: there appear to be 6 leaked semaphores\n  warn()\n", 1,
+         FAILURE_CLASS_UNKNOWN, "exit code 1"},
+        {"nothing", KEY, 1, FAILURE_CLASS_UNKNOWN, "exit code 1; it had printed: KeyError: 'a' (t.py:3)"},
+        {"the loss of a rank is a reason", CLOSED "giving up\n", 1, FAILURE_CLASS_NETWORK, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows_behind); i++) {
+        struct el_buf out = EL_BUF_INIT(NULL, 0);
+        struct failure f;
+        failure_init(&f);
+        f.end = FAILURE_EXIT;
+        f.code = rows_behind[i].code;
+        f.at = EL_SEC(100);
+        failure_add_stderr(&f, rows_behind[i].text, strlen(rows_behind[i].text), NULL);
+        failure_add_times(&f, f.at - EL_MS(20), 0);
+        failure_add_handler(&f, HANDLER_GOES_ON, NULL);
+        failure_judge(&f, false, false);
+        summary_ending(&f, &out);
+        is_num(f.class, rows_behind[i].class, rows_behind[i].why);
+        if (rows_behind[i].ending)
+            is_str(el_buf_cstr(&out), rows_behind[i].ending, rows_behind[i].why);
+        if (i < 3)
+            is_str(f.survived, "KeyError: 'a' (t.py:3)", "... and what it survived");
+        el_buf_free(&out);
+        failure_free(&f, NULL);
+    }
+}
+
 int main(void)
 {
     test_both();
+    test_behind();
+    test_handled();
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct el_buf out = EL_BUF_INIT(NULL, 0);
         struct failure f;
