@@ -222,7 +222,7 @@ check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
 # The only threads there are: the pool and the writers of sinks, behind src/loop.  Only what these tests reach is built.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=test/lib/memfs.c
-REACH := loop/* proc/* util/* ckpt/* incident/text agent/console agent/console_io agent/env agent/steps
+REACH := loop/* sys/* proc/* output/* util/* ckpt/* snapshot/* conf/env
 THREADED := loop sink output summer vault
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan

@@ -1,7 +1,7 @@
 /* elrun help: the overview, the options of a command, exit statuses, signals. */
 #include <string.h>
 
-#include "agent/env.h"
+#include "conf/env.h"
 #include "cmd.h"
 #include "probe/check.h"
 #include "util/auto.h"

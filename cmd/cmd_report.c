@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "cmd.h"
-#include "trace/chronicle.h"
-#include "trace/gather.h"
+#include "history/chronicle.h"
+#include "history/gather.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

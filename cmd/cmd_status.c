@@ -6,12 +6,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "agents.h"
 #include "control.h"
 #include "json.h"
-#include "rdzv/overview.h"
-#include "rdzv/standing.h"
+#include "coord/overview.h"
+#include "coord/standing.h"
 #include "util/auto.h"
 
 struct status_conf {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "store.h"
-#include "store/serve.h"
+#include "coord/serve.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

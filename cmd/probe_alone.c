@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/host.h"
+#include "sys/host.h"
 #include "agent/look.h"
 #include "probe.h"
 #include "probe/alone.h"

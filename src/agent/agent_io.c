@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "proc/signame.h"
+#include "sys/signame.h"
 #include "util/file.h"
 
 /* --- the core and its inbox --- */

@@ -1,12 +1,12 @@
-/* Whether ranks of other nodes hold the same as those of this one in parts that they share (rdzv/comparing.h): digests
+/* Whether ranks of other nodes hold the same as those of this one in parts that they share (coord/comparing.h): digests
  * are told, and the tensors behind them when they are asked for. */
 #include <string.h>
 
 #include "agent/node.h"
-#include "ckpt/alike_table.h"
-#include "ckpt/keeper.h"
-#include "ckpt/replicas.h"
-#include "rdzv/comparing_msg.h"
+#include "snapshot/alike_table.h"
+#include "snapshot/keeper.h"
+#include "snapshot/replicas.h"
+#include "control/comparing_msg.h"
 
 int alike_init(struct node *n, struct el_err *e)
 {

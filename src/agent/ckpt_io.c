@@ -2,7 +2,7 @@
  * coordinator decides that; alone this node does, by the same rules. */
 #include <stdio.h>
 
-#include "agent/conf_rdzv.h"
+#include "conf/conf_rdzv.h"
 #include "agent/node.h"
 #include "ckpt/layout.h"
 #include "util/log.h"

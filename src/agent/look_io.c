@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "util/auto.h"
 #include "util/opt.h"
 

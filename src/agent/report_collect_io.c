@@ -5,9 +5,9 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "incident/absent.h"
-#include "incident/caught.h"
-#include "incident/hung.h"
+#include "failure/absent.h"
+#include "failure/caught.h"
+#include "failure/hung.h"
 
 static bool evidence_complete(const struct node *n)
 {

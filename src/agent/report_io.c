@@ -7,11 +7,11 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "incident/farewell.h"
-#include "incident/hung.h"
-#include "incident/refusal.h"
-#include "incident/summary.h"
-#include "proc/signame.h"
+#include "failure/farewell.h"
+#include "failure/hung.h"
+#include "failure/refusal.h"
+#include "failure/summary.h"
+#include "sys/signame.h"
 
 static void on_note(void *ctx);
 

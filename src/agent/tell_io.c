@@ -1,4 +1,4 @@
-/* What happens on this node, as events (trace/event.h); of a job of one node also what happens to the job, which
+/* What happens on this node, as events (event/event.h); of a job of one node also what happens to the job, which
  * otherwise its coordinator says. */
 #include <assert.h>
 #include <stdio.h>
@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "incident/dlrover.h"
-#include "incident/record.h"
-#include "incident/summary.h"
-#include "incident/text.h"
-#include "proc/logtree.h"
-#include "proc/signame.h"
-#include "rdzv/health.h"
+#include "failure/dlrover.h"
+#include "failure/record.h"
+#include "failure/summary.h"
+#include "util/text.h"
+#include "output/logtree.h"
+#include "sys/signame.h"
+#include "coord/health.h"
 
 static struct event event_of(const struct node *n, enum event_type type)
 {

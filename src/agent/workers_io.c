@@ -8,9 +8,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agent/argv.h"
+#include "conf/argv.h"
 #include "agent/node.h"
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "proc/typed.h"
 #include "util/file.h"
 

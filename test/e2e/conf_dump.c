@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/conf.h"
+#include "conf/conf.h"
 
 static void print_streams(const char *name, const struct conf_streams *s)
 {

@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/conf.h"
-#include "agent/conf_rdzv.h"
-#include "agent/endpoint.h"
-#include "agent/run_options.h"
+#include "conf/conf.h"
+#include "conf/conf_rdzv.h"
+#include "conf/endpoint.h"
+#include "conf/run_options.h"
 
 #define WORDS_MAX 16
 #define BYTES_MAX 4096

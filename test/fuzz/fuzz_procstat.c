@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc/cgroup.h"
-#include "proc/gpu.h"
-#include "proc/numa.h"
-#include "proc/procstat.h"
+#include "sys/cgroup.h"
+#include "sys/gpu.h"
+#include "sys/numa.h"
+#include "sys/procstat.h"
 #include "util/scan.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/member.h"
-#include "rdzv/probing.h"
-#include "rdzv/rdzv.h"
+#include "member/member.h"
+#include "coord/probing.h"
+#include "coord/rdzv.h"
 #include "util/rng.h"
 
 #define CLUSTER_TRACE_MAX 60

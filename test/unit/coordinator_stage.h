@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "lib/tap.h"
-#include "rdzv/coordinator.h"
-#include "rdzv/journal.h"
+#include "coord/coordinator.h"
+#include "coord/journal.h"
 #include "util/log.h"
 
 #define PATIENCE EL_SEC(20) /* of a wait that fails anyway */

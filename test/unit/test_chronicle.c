@@ -1,8 +1,8 @@
 /* What is put together from events: one node, several with clocks apart, several jobs in one file, whatever else a file
  * may hold; and from what a log folder holds without them. */
 #include "lib/tap.h"
-#include "trace/chronicle.h"
-#include "trace/event_read.h"
+#include "history/chronicle.h"
+#include "event/event_read.h"
 
 #define T0 (INT64_C(1763757408) * 1000000)
 

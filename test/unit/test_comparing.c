@@ -2,7 +2,7 @@
  * Seen to fail: a comparison of two steps or of two histories, a part that is told twice in a round, a question that is
  * not asked again on a new connection, one that waits for ever for a node that does not answer, a count of keys without
  * a bound. */
-#include "rdzv/comparing.h"
+#include "coord/comparing.h"
 
 #include <stdio.h>
 #include <string.h>

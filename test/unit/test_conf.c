@@ -1,5 +1,5 @@
-#include "agent/conf.h"
-#include "agent/run_options.h"
+#include "conf/conf.h"
+#include "conf/run_options.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 #include "util/log.h"

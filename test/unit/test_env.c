@@ -1,4 +1,4 @@
-#include "agent/env.h"
+#include "conf/env.h"
 
 #include "lib/tap.h"
 

@@ -1,6 +1,6 @@
 /* Events: each of them once as a line that is valid JSON with exactly its fields, in UTF-8 whatever it was given; the
  * manual names every event and every field. */
-#include "trace/event.h"
+#include "event/event.h"
 
 #include <jansson.h>
 #include <stdint.h>

@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/env.h"
-#include "agent/host.h"
+#include "conf/env.h"
+#include "sys/host.h"
 #include "lib/tap.h"
-#include "proc/numa.h"
+#include "sys/numa.h"
 
 static char root[] = "/tmp/elrun-host-XXXXXX";
 

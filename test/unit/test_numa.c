@@ -1,4 +1,4 @@
-#include "proc/numa.h"
+#include "sys/numa.h"
 
 #include "lib/tap.h"
 #include "util/scan.h"

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "lib/tap.h"
 #include "loop/pool.h"
-#include "proc/output.h"
+#include "output/output.h"
 
 #define RANKS_MAX 8
 

@@ -2,12 +2,12 @@
  * kept of which step.
  * Seen to fail: a comparison that goes on beyond what both have told, one that counts a tensor of two digests twice, a
  * store that keeps every step, one that takes a later take of a step for the first. */
-#include "ckpt/replicas.h"
+#include "snapshot/replicas.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/alike_table.h"
+#include "snapshot/alike_table.h"
 #include "lib/tap.h"
 #include "util/mem.h"
 
