@@ -5,7 +5,7 @@
 
 #include "output/console.h"
 #include "agent/doctor.h"
-#include "conf/env.h"
+#include "util/env.h"
 #include "cmd.h"
 #include "util/auto.h"
 

@@ -11,7 +11,7 @@
 int alike_init(struct node *n, struct el_err *e)
 {
     n->replicas = replicas_new();
-    n->digests_text = el_alloc(NULL, REPLICAS_TEXT + 1);
+    n->digests_text = el_alloc(NULL, COMPARING_DIGESTS_TEXT + 1);
     return n->replicas && n->digests_text ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
@@ -31,7 +31,7 @@ static void tell(struct node *n)
 {
     const struct msg_world *w = membership_world(n->membership);
     struct member_digests now = {.number = w->number, .coord = w->coord, .text = n->digests_text};
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     if (!replicas_text(n->replicas, &now.step, &now.lineage, text))
         return;
     const struct member_digests *was = &n->digests;

@@ -6,6 +6,9 @@
 #include "agent/node.h"
 #include "ckpt/layout.h"
 #include "util/log.h"
+#include "coord/common.h"
+#include "coord/restore.h"
+#include "snapshot/pin.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
 

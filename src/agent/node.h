@@ -11,7 +11,6 @@
 #include "agent/agent.h"
 #include "conf/conf.h"
 #include "output/console.h"
-#include "conf/env.h"
 #include "failure/evidence.h"
 #include "failure/failure.h"
 #include "failure/summary.h"

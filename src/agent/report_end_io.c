@@ -8,6 +8,7 @@
 #include "agent/told.h"
 #include "failure/farewell.h"
 #include "failure/summary.h"
+#include "util/env.h"
 #include "sys/signame.h"
 
 /* Of several nodes the coordinator and the one of rank 0 print the report; this one too, if it never heard the end. */

@@ -158,7 +158,7 @@ static void on_note(void *ctx)
 /* Where there is something to look at; a temporary folder in which nothing was written is gone by now. */
 const char *report_logs(const struct node *n)
 {
-    return n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
+    return n->conf->output.log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
 }
 
 /* A worker failed, and what should have been its restart could not even be prepared. */

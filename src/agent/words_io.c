@@ -12,6 +12,7 @@
 #include "snapshot/page.h"
 #include "snapshot/wsock.h"
 #include "util/log.h"
+#include "coord/lastwords.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
 

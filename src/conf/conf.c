@@ -6,11 +6,12 @@
 
 #include "conf/run_options.h"
 #include "coord/budget.h"
+#include "util/env.h"
 #include "util/log.h"
 #include "util/parse.h"
 
-static_assert(sizeof(enum conf_numa) == sizeof(int), "choices are written as int");
-static_assert((int)CONF_STORE_TRAINER == 0 && (int)CONF_NUMA_NODE == 1 && (int)FAILURE_AS_TORCHRUN == 1,
+static_assert(sizeof(enum numa_mode) == sizeof(int), "choices are written as int");
+static_assert((int)CONF_STORE_TRAINER == 0 && (int)NUMA_NODE == 1 && (int)FAILURE_AS_TORCHRUN == 1,
               "choices stand in the rows in the order of their enums");
 
 static unsigned char seen(const struct opt_result *r, const char *name)
@@ -98,7 +99,7 @@ static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r,
 /* torchrun's own variable for how much the launcher says; -v and -q win. */
 static void apply_loglevel(struct run_conf *conf, char **env)
 {
-    const char *level = opt_getenv(env, "LOGLEVEL");
+    const char *level = env_get(env, "LOGLEVEL");
     if (!level || conf->verbose || conf->quiet)
         return;
     int which = opt_choice("DEBUG|ERROR|CRITICAL", level, strlen(level));

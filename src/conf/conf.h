@@ -5,39 +5,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "output/output.h"
 #include "output/steps.h"
 #include "failure/decide.h"
 #include "probe/look.h"
 #include "probe/rails.h"
+#include "sys/numa.h"
 #include "event/hook.h"
 #include "util/addr.h"
 #include "util/err.h"
+#include "util/limits.h"
 #include "util/time.h"
 
-#define CONF_SLOTS_MAX        4096 /* workers of one node */
 #define CONF_SIGNAL_MAX       64
 #define CONF_CKPT_MEM_PERCENT 25  /* --ckpt-dir without --ckpt-mem */
 #define CONF_HOST_MAX         256 /* bytes of a host name with its 0 */
 
 enum conf_entry { CONF_SCRIPT, CONF_MODULE, CONF_PROGRAM };
 enum conf_nproc { CONF_NPROC_NUMBER, CONF_NPROC_CPU, CONF_NPROC_GPU, CONF_NPROC_XPU, CONF_NPROC_AUTO };
-enum conf_numa { CONF_NUMA_OFF, CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE, CONF_NUMA_CORE_COMPLEX };
 enum conf_store { CONF_STORE_TRAINER, CONF_STORE_AGENT };
 enum conf_tristate { CONF_AUTO, CONF_NO, CONF_YES };
 enum conf_text_suspect { CONF_TEXT_REPORT, CONF_TEXT_ACT };
 enum conf_step_rank { CONF_STEP_FIRST, CONF_STEP_LAST };
 #define CONF_CONTROL_ALLOW_MAX 8 /* networks of --control-allow */
 enum conf_allow { CONF_ALLOW_ROUND, CONF_ALLOW_ANY, CONF_ALLOW_NET };
-
-/* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
-enum conf_std { CONF_STD_NONE = 0, CONF_STD_OUT = 1, CONF_STD_ERR = 2, CONF_STD_BOTH = 3 };
-
-/* "3" or "0:1,12:3": either one value for all local ranks, or a value for some and none for the rest. */
-struct conf_streams {
-    bool all;                      /* value[0] holds for every local rank */
-    unsigned n;                    /* entries used in value; local ranks from n on have CONF_STD_NONE */
-    uint8_t value[CONF_SLOTS_MAX]; /* enum conf_std */
-};
 
 struct run_conf {
     /* what to run */
@@ -111,7 +102,7 @@ struct run_conf {
     const char *role;
     enum conf_store worker_store;
     bool virtual_local_rank;
-    enum conf_numa numa;
+    enum numa_mode numa;
     el_usec shutdown_timeout;
     el_usec hang_timeout;                 /* 0: off */
     uint8_t handled[CONF_SIGNAL_MAX + 1]; /* by signal number: named in --signals-to-handle */
@@ -119,14 +110,7 @@ struct run_conf {
     enum conf_tristate interactive;
 
     /* output */
-    const char *log_dir; /* NULL: a fresh temporary directory */
-    struct conf_streams redirects, tee;
-    bool ranks_filtered; /* --local-ranks-filter was given: only ranks with rank_shown reach the console */
-    uint8_t rank_shown[CONF_SLOTS_MAX];
-    const char *prefix_template; /* "" = torchrun's own "[${role_name}${local_rank}]:" */
-    const char *filter_stdout;   /* comma list, ",," is a comma; "" = none */
-    const char *filter_stderr;
-    int capture_stderr; /* enum { no, yes } */
+    struct output_options output;
     bool quiet;
     unsigned verbose;  /* how many -v */
     bool log_json;     /* --log-format json */

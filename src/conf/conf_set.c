@@ -53,9 +53,9 @@ int conf_set_nproc(void *target, const char *value, struct el_err *e)
     struct run_conf *conf = target;
     int word = opt_choice("cpu|gpu|xpu|auto", value, strlen(value));
     uint64_t n = 0;
-    if (word < 0 && (el_parse_u64(value, &n) || !n || n > CONF_SLOTS_MAX))
+    if (word < 0 && (el_parse_u64(value, &n) || !n || n > EL_SLOTS_MAX))
         return el_fail(e, EL_EXIT_USAGE, "want a number of workers from 1 to %d, or cpu, gpu, xpu or auto",
-                       CONF_SLOTS_MAX);
+                       EL_SLOTS_MAX);
     conf->nproc_kind = word < 0 ? CONF_NPROC_NUMBER : kinds[word];
     conf->nproc = (unsigned)n;
     return 0;
@@ -63,7 +63,7 @@ int conf_set_nproc(void *target, const char *value, struct el_err *e)
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
-static int set_streams(struct conf_streams *to, const char *value, struct el_err *e)
+static int set_streams(struct output_streams *to, const char *value, struct el_err *e)
 {
     static const char want[] = "want 0, 1 (stdout), 2 (stderr) or 3 (both), or a list RANK:VALUE,... such as 0:3,12:1";
     const char *item;
@@ -78,8 +78,8 @@ static int set_streams(struct conf_streams *to, const char *value, struct el_err
         uint64_t rank;
         if (n < 3 || item[n - 2] != ':' || item[n - 1] < '0' || item[n - 1] > '3' || el_parse_u64n(item, n - 2, &rank))
             return el_fail(e, EL_EXIT_USAGE, "%s", want);
-        if (rank >= CONF_SLOTS_MAX)
-            return el_fail(e, EL_EXIT_USAGE, "want local ranks from 0 to %d", CONF_SLOTS_MAX - 1);
+        if (rank >= EL_SLOTS_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "want local ranks from 0 to %d", EL_SLOTS_MAX - 1);
         to->value[rank] = (uint8_t)(item[n - 1] - '0');
         if (rank >= to->n)
             to->n = (unsigned)rank + 1;
@@ -90,13 +90,13 @@ static int set_streams(struct conf_streams *to, const char *value, struct el_err
 int conf_set_redirects(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;
-    return set_streams(&conf->redirects, value, e);
+    return set_streams(&conf->output.redirects, value, e);
 }
 
 int conf_set_tee(void *target, const char *value, struct el_err *e)
 {
     struct run_conf *conf = target;
-    return set_streams(&conf->tee, value, e);
+    return set_streams(&conf->output.tee, value, e);
 }
 
 /* An empty list is no filter, as in torchrun. */
@@ -105,16 +105,15 @@ int conf_set_ranks_filter(void *target, const char *value, struct el_err *e)
     struct run_conf *conf = target;
     const char *item;
     size_t n;
-    memset(conf->rank_shown, 0, sizeof conf->rank_shown);
-    conf->ranks_filtered = *value != 0;
+    memset(conf->output.rank_shown, 0, sizeof conf->output.rank_shown);
+    conf->output.ranks_filtered = *value != 0;
     if (!*value)
         return 0;
     while (next_item(&value, &item, &n)) {
         uint64_t rank;
-        if (el_parse_u64n(item, n, &rank) || rank >= CONF_SLOTS_MAX)
-            return el_fail(e, EL_EXIT_USAGE, "want a list of local ranks from 0 to %d, such as 0,1",
-                           CONF_SLOTS_MAX - 1);
-        conf->rank_shown[rank] = 1;
+        if (el_parse_u64n(item, n, &rank) || rank >= EL_SLOTS_MAX)
+            return el_fail(e, EL_EXIT_USAGE, "want a list of local ranks from 0 to %d, such as 0,1", EL_SLOTS_MAX - 1);
+        conf->output.rank_shown[rank] = 1;
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "conf/run_options.h"
 #include "conf/scheduler.h"
+#include "util/env.h"
 #include "util/text.h"
 #include "util/auto.h"
 #include "util/opt.h"
@@ -124,7 +125,7 @@ static int take_master(const char *addr, int port, const char *from, bool is_sta
 /* MASTER_ADDR and MASTER_PORT as torch.distributed's scripts and operators set them. */
 static int take_variables(const char *addr, char *const *env, struct endpoint *ep, struct el_err *e)
 {
-    const char *text = opt_getenv(env, "MASTER_PORT");
+    const char *text = env_get(env, "MASTER_PORT");
     char shown[EL_SHOW_MAX];
     uint64_t port = 0;
     if (text && *text && (el_parse_u64(text, &port) || !port || port > 65535))
@@ -172,7 +173,7 @@ static int take_this_host(const struct run_conf *conf, char *const *env, bool is
 static int take_any(const struct run_conf *conf, char *const *env, struct endpoint *ep, struct el_err *e)
 {
     bool c10d = strcmp(conf->rdzv_backend, "c10d") == 0, is_static = conf->backend_given && !c10d;
-    const char *master = c10d ? NULL : opt_getenv(env, "MASTER_ADDR");
+    const char *master = c10d ? NULL : env_get(env, "MASTER_ADDR");
     if (*conf->rdzv_endpoint)
         return take_endpoint(conf, is_static, ep, e);
     if (conf->master_addr)

@@ -22,7 +22,7 @@
 #define OLD    "Accepted, because scripts say so:"
 #define SELF   "About elrun:"
 
-static_assert(CONF_SLOTS_MAX == 4096, "the text of --nproc-per-node and --local-ranks-filter says so");
+static_assert(EL_SLOTS_MAX == 4096, "the text of --nproc-per-node and --local-ranks-filter says so");
 
 /* Defaults that are text here are converted like typed ones.  A row without `env` has no PET_ variable in torchrun
  * either. */
@@ -59,7 +59,7 @@ static const struct opt_row rows[] = {
     {.name = "role", .type = OPT_STRING, .arg = "NAME", .def = "default", .group = MANY, .env = "PET_ROLE",
      .offset = AT(role), .help = "What the workers are called in ROLE_NAME and in front of their lines"},
 
-    {.name = "log-dir", .type = OPT_STRING, .arg = "DIR", .group = OUTPUT, .env = "PET_LOG_DIR", .offset = AT(log_dir),
+    {.name = "log-dir", .type = OPT_STRING, .arg = "DIR", .group = OUTPUT, .env = "PET_LOG_DIR", .offset = AT(output.log_dir),
      .help = "Where the log tree is made; without it in a new temporary directory, which is removed if it stays empty"},
     {.name = "redirects", .letter = 'r', .type = OPT_CUSTOM, .arg = "SPEC", .def = "0", .group = OUTPUT,
      .env = "PET_REDIRECTS", .set = conf_set_redirects,
@@ -71,15 +71,15 @@ static const struct opt_row rows[] = {
      .set = conf_set_ranks_filter, .help = "Only these local ranks reach the console, as in 0,1"},
     {.name = "log-line-prefix-template", .type = OPT_STRING, .arg = "TEXT", .def = "", .group = OUTPUT,
      .env = "PET_LOG_LINE_PREFIX_TEMPLATE", .env_other = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-     .offset = AT(prefix_template),
+     .offset = AT(output.prefix_template),
      .help = "What stands before each line of --tee; knows ${role_name}, ${local_rank}, ${rank}, ${hostname}"},
     {.name = "duplicate-stdout-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
-     .env = "PET_DUPLICATE_STDOUT_FILTERS", .offset = AT(filter_stdout),
+     .env = "PET_DUPLICATE_STDOUT_FILTERS", .offset = AT(output.filter_stdout),
      .help = "Lines of --tee with one of these strings also go to one filtered_stdout.log; \",,\" is a comma"},
     {.name = "duplicate-stderr-filters", .type = OPT_STRING, .arg = "LIST", .def = "", .group = OUTPUT,
-     .env = "PET_DUPLICATE_STDERR_FILTERS", .offset = AT(filter_stderr), .help = "The same for stderr"},
+     .env = "PET_DUPLICATE_STDERR_FILTERS", .offset = AT(output.filter_stderr), .help = "The same for stderr"},
     {.name = "capture-stderr", .type = OPT_CHOICE, .origin = OPT_ELRUN, .arg = "yes|no", .choices = "no|yes", .def = "yes",
-     .group = OUTPUT, .offset = AT(capture_stderr),
+     .group = OUTPUT, .offset = AT(output.capture_stderr),
      .help = "Where stderr is a terminal, give each worker one of its own and read it on the way, so that the failure report "
              "can show its last lines"},
     {.name = "quiet", .letter = 'q', .type = OPT_FLAG, .origin = OPT_ELRUN, .group = OUTPUT, .offset = AT(quiet),

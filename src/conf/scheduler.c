@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "util/env.h"
 #include "util/auto.h"
 #include "util/opt.h"
 #include "util/parse.h"
@@ -110,8 +111,8 @@ static uint64_t hosts(const struct row *row, const char *value, const char *othe
 bool scheduler_find(char *const *env, struct scheduler_finding *out)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const char *value = opt_getenv(env, rows[i].variable);
-        uint64_t n = value ? hosts(&rows[i], value, rows[i].other ? opt_getenv(env, rows[i].other) : NULL) : 0;
+        const char *value = env_get(env, rows[i].variable);
+        uint64_t n = value ? hosts(&rows[i], value, rows[i].other ? env_get(env, rows[i].other) : NULL) : 0;
         if (n < 2)
             continue;
         *out = (struct scheduler_finding){.system = rows[i].system,
@@ -136,7 +137,7 @@ bool scheduler_started_often(char *const *env, struct scheduler_finding *out)
         {"Flux", "FLUX_JOB_SIZE", "$(flux hostlist -n 0 local)"},
     };
     for (size_t i = 0; i < COUNT_OF(tasks); i++) {
-        uint64_t n = number(opt_getenv(env, tasks[i].variable));
+        uint64_t n = number(env_get(env, tasks[i].variable));
         if (n < 2)
             continue;
         *out = (struct scheduler_finding){.system = tasks[i].system,

@@ -1,8 +1,9 @@
 /* What is said about steps that all nodes hold (common.h): the fields of its messages, which are rows of msg.h. */
 #ifndef CONTROL_COMMON_MSG_H
 #define CONTROL_COMMON_MSG_H
-#include "coord/common.h"
 #include "control/limits.h"
+
+#define COMMON_STEPS_TEXT 240u /* of PIN_TOLD steps: 19, 16 and 19 digits and three signs each */
 
 #define MSG_ckpt_taken_FIELDS(F, T)                                                                                    \
     MSG_ROUND(F, T)                                                                                                    \

@@ -2,20 +2,20 @@
  * of msg.h. */
 #ifndef CONTROL_COMPARING_MSG_H
 #define CONTROL_COMPARING_MSG_H
-#include "snapshot/replicas.h"
 #include "control/limits.h"
 #include "util/parse.h"
 
-#define COMPARING_NAME_MAX   255
-#define COMPARING_LINES_TEXT 131072 /* more than 1,000 tensors */
+#define COMPARING_NAME_MAX     255
+#define COMPARING_DIGESTS_TEXT 16384u /* more than 450 digests; of parts beyond that none is told */
+#define COMPARING_LINES_TEXT   131072 /* more than 1,000 tensors */
 
 /* --- an agent to its coordinator --- */
 #define MSG_ckpt_digests_FIELDS(F, T)                                                                                  \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, HEX, lineage, 0, 1)                                                                                           \
-    F(T, STR, digests, REPLICAS_TEXT, 0) /* "9f3a=5c1 77=3": a number for part and shard, and the digest of what must  \
-                                            be alike in it (snapshot/alike.h) */
+    F(T, STR, digests, COMPARING_DIGESTS_TEXT, 0) /* "9f3a=5c1 77=3": a number for part and shard, and the digest of   \
+                                            what must be alike in it (snapshot/alike.h) */
 #define MSG_ckpt_tensors_FIELDS(F, T)                                                                                  \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, INT, step, MSG_STEP_MAX, 1) /* and what follows, up to after: as in the CKPT_DIFFER that it answers */        \

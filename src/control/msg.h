@@ -13,10 +13,11 @@
 #include "control/common_msg.h"
 #include "control/comparing_msg.h"
 #include "control/limits.h"
-#include "coord/restore.h"
+#include "control/restore_msg.h"
 #include "control/saving_msg.h"
 #include "util/buf.h"
 #include "util/err.h"
+#include "util/limits.h"
 #include "util/fields.h"
 
 #define MSG_VERSION       1
@@ -28,8 +29,7 @@
 #define MSG_DEPTH_MAX     8u
 
 #define MSG_NODES_MAX      65536     /* node ranks, members of a round */
-#define MSG_SLOTS_MAX      4096      /* workers of a node */
-#define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x MSG_SLOTS_MAX */
+#define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x EL_SLOTS_MAX */
 #define MSG_RUN_ID_MAX     128       /* bytes of strings, without the 0 */
 #define MSG_NAME_MAX       64        /* host name, role */
 #define MSG_PROCESS_MAX    127       /* a process of this host: member/mark.h */
@@ -125,7 +125,7 @@
     F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
     F(T, STR, addr, MSG_ADDR_MAX, 0)           /* --local-addr */                                                      \
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1) /* -1: none */                                                          \
-    F(T, NUM, slots, MSG_SLOTS_MAX, 1)                                                                                 \
+    F(T, NUM, slots, EL_SLOTS_MAX, 1)                                                                                  \
     F(T, STR, role, MSG_NAME_MAX, 1)                                                                                   \
     F(T, STR, domain, MSG_NAME_MAX - 1, 0) /* --probe-domain */                                                        \
     F(T, NUM, uid, UINT32_MAX, 0)                                                                                      \
@@ -399,7 +399,7 @@
     F(T, INT, node_rank, MSG_NODES_MAX - 1, 1)                                                                         \
     F(T, INT, group_rank, MSG_NODES_MAX - 1, 1) /* -1: spare */                                                        \
     F(T, NUM, rank_base, MSG_WORLD_MAX, 0)                                                                             \
-    F(T, NUM, slots, MSG_SLOTS_MAX, 1)                                                                                 \
+    F(T, NUM, slots, EL_SLOTS_MAX, 1)                                                                                  \
     F(T, NUM, heard_ms, MSG_MS_MAX, 1) /* since the last sign of life */                                               \
     F(T, BOOL, more, 0, 1)
 #define MSG_scale_FIELDS(F, T)                                                                                         \

@@ -1,7 +1,6 @@
 /* What is said about saving steps (saving.h): its bounds, and the fields of its messages, which are rows of msg.h. */
 #ifndef CONTROL_SAVING_MSG_H
 #define CONTROL_SAVING_MSG_H
-#include "coord/lastwords.h"
 #include "control/limits.h"
 
 #define SAVING_NAME_MAX    255    /* bytes of the name of a part, a shard, a layout */
@@ -13,6 +12,8 @@
 #define SAVING_STEPS_MAX   8u     /* different steps that a node tells of, the newest ones */
 #define SAVING_WISHES_MAX  8u  /* … that it wants on disk, the oldest ones: it tells of the next when one is over */
 #define SAVING_WISHES_TEXT 304 /* of these */
+
+enum lastwords_what { LASTWORDS_FREEZE, LASTWORDS_COPY, LASTWORDS_OVER, LASTWORDS_WHATS };
 
 enum saving_store { SAVING_OFF, SAVING_SHARED, SAVING_LOCAL };
 

@@ -73,9 +73,9 @@ static void say(struct rdzv *r, struct rdzv_actions *out, const struct rdzv_susp
     uint32_t i = r->seat[s->seat].member;
     const char *host = r->member[i].host;
     if (kept)
-        rdzv_say(r, out, RDZV_NOTE_ASIDE, i, "%s is set aside: %s", host, s->why);
+        rdzv_say(r, out, NOTE_ASIDE, i, "%s is set aside: %s", host, s->why);
     else
-        rdzv_say(r, out, RDZV_NOTE_ASIDE, i, "%s stays, since %s, but its hardware is suspect: %s", host,
+        rdzv_say(r, out, NOTE_ASIDE, i, "%s stays, since %s, but its hardware is suspect: %s", host,
                  enough ? "no more hosts can be set aside" : "too few others are here", s->why);
 }
 
@@ -97,7 +97,7 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             say(r, out, s, enough, kept);
     }
     if (said > SAID_MAX)
-        rdzv_say(r, out, RDZV_NOTE_ASIDE, RDZV_NONE, "%u more nodes have suspect hardware: see elrun status",
+        rdzv_say(r, out, NOTE_ASIDE, RDZV_NONE, "%u more nodes have suspect hardware: see elrun status",
                  said - SAID_MAX);
 }
 
@@ -116,7 +116,7 @@ void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         if (a->until > now)
             continue;
         take_back(r, a->host);
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "%s is no longer set aside: its quarantine is over", a->host);
+        rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "%s is no longer set aside: its quarantine is over", a->host);
         *a = r->aside[--r->asides];
         r->tell = true;
         return;

@@ -139,7 +139,7 @@ void rdzv_count_world(struct rdzv *r)
     unsigned room = 0; /* for ranks of nodes that were not heard, as those behind them report */
     for (unsigned k = 0; k < r->size; k++) {
         struct rdzv_seat *s = &r->seat[k];
-        room += s->slots ? 0 : MSG_SLOTS_MAX;
+        room += s->slots ? 0 : EL_SLOTS_MAX;
         if (s->reported_base > r->world && s->reported_base - r->world <= room) {
             room -= s->reported_base - r->world;
             r->world = s->reported_base;

@@ -20,14 +20,14 @@
  */
 #ifndef COORD_COMMON_H
 #define COORD_COMMON_H
+#include "control/common_msg.h"
 #include "snapshot/pin.h"
 #include "util/mem.h"
 #include "util/time.h"
 
-#define COMMON_PATIENCE   EL_SEC(30)
-#define COMMON_STEPS_MAX  PIN_TOLD
-#define COMMON_STEPS_TEXT 240u /* of these: 19, 16 and 19 digits and three signs each */
-#define COMMON_AHEAD_MAX  65536
+#define COMMON_PATIENCE  EL_SEC(30)
+#define COMMON_STEPS_MAX PIN_TOLD
+#define COMMON_AHEAD_MAX 65536
 
 /* What a node says; the words of pin.h, era and all. */
 struct common_taken {

@@ -29,7 +29,7 @@ static void say(struct rdzv *r, const struct comparing_difference *x, struct rdz
     if (x->tensors)
         snprintf(tensors, sizeof tensors, ", in %llu tensor%s: %s", (unsigned long long)x->tensors,
                  x->tensors == 1 ? "" : "s", x->names);
-    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+    rdzv_say(r, out, NOTE_FINDING, RDZV_NONE,
              "part \"%.64s\" (shard_id=\"%.32s\") differs between rank %llu on %.48s and rank %llu on %.48s at step "
              "%lld%s: " SAVING_DIFFER_ADVICE,
              x->part, x->shard, (unsigned long long)x->rank[0], name_of(r, x->seat[0]), (unsigned long long)x->rank[1],
@@ -47,7 +47,7 @@ void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     unsigned compared;
     bool asks = comparing_advance(r->comparing, now);
     if (!r->notes && comparing_left_out(r->comparing, &step, &compared))
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+        rdzv_say(r, out, NOTE_FINDING, RDZV_NONE,
                  "what nodes hold in common is compared in part only, from step %lld on: there is room for %u parts of "
                  "this job",
                  (long long)step, compared);

@@ -38,27 +38,27 @@ void coordinator_say(struct coordinator *c, int level, const char *format, ...)
     el_log((enum el_level)level, "%s: %s", c->name, text);
 }
 
-static enum el_level note_level(enum rdzv_note_type type)
+static enum el_level note_level(enum note_type type)
 {
-    bool grave = type == RDZV_NOTE_LOST || type == RDZV_NOTE_REFUSED || type == RDZV_NOTE_FAILED ||
-                 type == RDZV_NOTE_FINDING || type == RDZV_NOTE_ASIDE || type == RDZV_NOTE_JUDGED;
-    return grave ? EL_WARN : type == RDZV_NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
+    bool grave = type == NOTE_LOST || type == NOTE_REFUSED || type == NOTE_FAILED || type == NOTE_FINDING ||
+                 type == NOTE_ASIDE || type == NOTE_JUDGED;
+    return grave ? EL_WARN : type == NOTE_RECONNECTED ? EL_DEBUG : EL_INFO;
 }
 
 /* Inside an agent the report, and lines of the member, say the same on the same console. */
-static bool is_told_beside(enum rdzv_note_type type)
+static bool is_told_beside(enum note_type type)
 {
-    return type == RDZV_NOTE_FORMED || type == RDZV_NOTE_FAILED || type == RDZV_NOTE_STOPPING ||
-           type == RDZV_NOTE_CAUSE || type == RDZV_NOTE_ENDED;
+    return type == NOTE_FORMED || type == NOTE_FAILED || type == NOTE_STOPPING || type == NOTE_CAUSE ||
+           type == NOTE_ENDED;
 }
 
 /* Who comes and goes is told by strangers' leave; what becomes of the job is always told. */
 static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_note *n)
 {
     char shown[EL_SHOW_MAX];
-    bool often = n->type <= RDZV_NOTE_LEFT || n->type == RDZV_NOTE_FAILED || n->type == RDZV_NOTE_FINDING;
+    bool often = n->type <= NOTE_LEFT || n->type == NOTE_FAILED || n->type == NOTE_FINDING;
     enum el_level level = c->conf.one_job && is_told_beside(n->type) ? EL_DEBUG : note_level(n->type);
-    const char *verb = n->type == RDZV_NOTE_ENDED ? " has ended" : "";
+    const char *verb = n->type == NOTE_ENDED ? " has ended" : "";
     char about[EL_SHOW_MAX + 32] = "";
     if (!c->conf.one_job)
         snprintf(about, sizeof about, "job %s%s: ", el_show(rdzv_run_id(job->r), shown), verb);
@@ -67,8 +67,7 @@ static void tell_note(struct coordinator *c, struct job *job, const struct rdzv_
     else
         el_log(level, "%s: %s%s", c->name, about, n->text);
     if (c->conf.note)
-        c->conf.note(c->conf.ctx, rdzv_run_id(job->r), n,
-                     n->type == RDZV_NOTE_ENDED ? (int)rdzv_exit_status(job->r) : -1);
+        c->conf.note(c->conf.ctx, rdzv_run_id(job->r), n, n->type == NOTE_ENDED ? (int)rdzv_exit_status(job->r) : -1);
 }
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */

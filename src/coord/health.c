@@ -126,7 +126,7 @@ static void name_node(struct rdzv *r, unsigned node, const char *loopback)
 
 static void cannot(struct rdzv *r, struct rdzv_actions *out)
 {
-    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "there is no memory for a health check: the round starts without");
+    rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "there is no memory for a health check: the round starts without");
     probing_free(r->health.probing);
     r->health.probing = NULL;
     r->health.nodes = 0;
@@ -170,8 +170,8 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     h->tries++;
     h->paused = false;
     rdzv_move(r, RDZV_PROBING, now);
-    rdzv_say(r, out, RDZV_NOTE_PROBING, RDZV_NONE, "health check %llu of %u node%s begins",
-             (unsigned long long)h->probe, h->nodes, rdzv_plural(h->nodes));
+    rdzv_say(r, out, NOTE_PROBING, RDZV_NONE, "health check %llu of %u node%s begins", (unsigned long long)h->probe,
+             h->nodes, rdzv_plural(h->nodes));
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
@@ -219,7 +219,7 @@ static void judge_gone(struct rdzv *r, unsigned node, const char *why, el_usec n
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - name) : MSG_NAME_MAX, name);
     (void)rdzv_keep_aside(r, host, why, rdzv_quarantine(r, now));
     if ((*said)++ < SAID_MAX)
-        rdzv_say(r, out, RDZV_NOTE_JUDGED, RDZV_NONE, "%s is bad%s%.300s", name, *why ? ": " : "", why);
+        rdzv_say(r, out, NOTE_JUDGED, RDZV_NONE, "%s is bad%s%.300s", name, *why ? ": " : "", why);
 }
 
 static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_actions *out,
@@ -254,7 +254,7 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     count[HEALTH_SLOW] -= v == HEALTH_SLOW && !goes && r->conf.set.on_straggler == HEALTH_STRAGGLER_WARN;
     if (v == HEALTH_GOOD || (*said)++ >= SAID_MAX)
         return;
-    rdzv_say(r, out, RDZV_NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->last, node), health_verdict_name(v),
+    rdzv_say(r, out, NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->last, node), health_verdict_name(v),
              goes    ? " and leaves the job"
              : waits ? " and waits as a last resort"
                      : "",
@@ -305,7 +305,7 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     char all[MSG_TEXT_MAX + 1];
     bool unsure = count[HEALTH_UNDECIDED] || is_split(h);
     put_summary(h, all, sizeof all);
-    rdzv_say(r, out, RDZV_NOTE_PROBED, RDZV_NONE, "health check %llu: %.400s", (unsigned long long)h->probe, all);
+    rdzv_say(r, out, NOTE_PROBED, RDZV_NONE, "health check %llu: %.400s", (unsigned long long)h->probe, all);
     if (s->probe_only)
         rdzv_end(r, now, out, whole_status(r, count), "%s", all);
     else if (count[HEALTH_BAD] && s->on_bad == HEALTH_BAD_STOP)

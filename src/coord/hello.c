@@ -226,7 +226,7 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
             return RDZV_NONE;
         if (m->conn)
             rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn;
-        rdzv_say(r, out, RDZV_NOTE_RECONNECTED, i, "%s is connected again", rdzv_label(m, label));
+        rdzv_say(r, out, NOTE_RECONNECTED, i, "%s is connected again", rdzv_label(m, label));
         return i;
     }
     if (is_crowd(r, ev, out))
@@ -256,7 +256,7 @@ static unsigned identify(struct rdzv *r, const struct rdzv_event *ev, el_usec no
     char workers[32] = ""; /* a probe starts none */
     if (!r->conf.set.probe_only)
         snprintf(workers, sizeof workers, ", %u worker%s", m->slots, rdzv_plural(m->slots));
-    rdzv_say(r, out, RDZV_NOTE_JOINED, i, "%s has joined%s%s", rdzv_label(m, label), workers,
+    rdzv_say(r, out, NOTE_JOINED, i, "%s has joined%s%s", rdzv_label(m, label), workers,
              m->aside ? "; its host is set aside" : "");
     return i;
 }
@@ -545,7 +545,7 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_incidents_adopt(r);
     r->world_last = r->world;
     r->world_first = r->world_first ? r->world_first : r->world;
-    rdzv_say(r, out, RDZV_NOTE_REBUILT, RDZV_NONE, "round %llu is rebuilt from the reports of %u of %u nodes",
+    rdzv_say(r, out, NOTE_REBUILT, RDZV_NONE, "round %llu is rebuilt from the reports of %u of %u nodes",
              (unsigned long long)r->number, heard, r->size);
     if (r->unheard && r->succeeded_seats == heard) { /* perhaps the others had too: never begin again */
         rdzv_end(r, now, out, EL_EXIT_TEMPFAIL, "%u nodes have succeeded, %u cannot be heard any more", heard,

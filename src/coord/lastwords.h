@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/saving_msg.h"
 #include "util/mem.h"
 #include "util/time.h"
 
@@ -53,8 +54,6 @@ struct lastwords_stand {
     } at[LASTWORDS_STEPS_MAX]; /* newest first; of others: LASTWORDS_NO */
     const char *why;           /* the newest one cannot be had here; "" */
 };
-
-enum lastwords_what { LASTWORDS_FREEZE, LASTWORDS_COPY, LASTWORDS_OVER, LASTWORDS_WHATS };
 
 /* What a node is told. */
 struct lastwords_word {

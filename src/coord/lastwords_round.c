@@ -64,13 +64,12 @@ static void say(struct rdzv *r, struct rdzv_actions *out)
     if (end.instead != LASTWORDS_NO_STEP)
         snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)end.instead);
     if (end.step != LASTWORDS_NO_STEP && end.copies)
-        rdzv_say(r, out, RDZV_NOTE_LASTWORDS, RDZV_NONE,
+        rdzv_say(r, out, NOTE_LASTWORDS, RDZV_NONE,
                  "last words: step %lld is captured from %u live worker%s of %u node%s%s: %.1f MiB in %.3f s",
                  (long long)end.step, end.copies, rdzv_plural(end.copies), end.nodes, rdzv_plural(end.nodes), lost,
                  (double)end.bytes / (1 << 20), (double)end.took / (double)EL_SEC(1));
     else if (end.step == LASTWORDS_NO_STEP && *end.why)
-        rdzv_say(r, out, RDZV_NOTE_LASTWORDS, RDZV_NONE, "last words: nothing newer is captured, %s: %s", instead,
-                 end.why);
+        rdzv_say(r, out, NOTE_LASTWORDS, RDZV_NONE, "last words: nothing newer is captured, %s: %s", instead, end.why);
 }
 
 /* Once; and not before it is said why the round stops: a script that fails waits for its last words, and ends then. */

@@ -45,7 +45,7 @@ void rdzv_plan(struct rdzv *r, enum rdzv_change change, el_usec now, struct rdzv
     r->notice_ask = 0;
     r->notice_until = now + EL_MS(r->conf.set.boundary_wait_ms);
     snprintf(r->stop_text, sizeof r->stop_text, "%s", why);
-    rdzv_say(r, out, RDZV_NOTE_PLANNED, RDZV_NONE, "round %llu will stop at a step boundary: %s",
+    rdzv_say(r, out, NOTE_PLANNED, RDZV_NONE, "round %llu will stop at a step boundary: %s",
              (unsigned long long)r->number, why);
     ask(r, out);
 }

@@ -28,11 +28,11 @@ const char *rdzv_state_name(enum rdzv_state s)
     return states[s].name;
 }
 
-const char *rdzv_note_name(enum rdzv_note_type t)
+const char *rdzv_note_name(enum note_type t)
 {
     static const char *const names[] = {
 #define X(NAME, name) name,
-        RDZV_NOTES(X)
+        NOTE_LIST(X)
 #undef X
     };
     return names[t];
@@ -55,8 +55,7 @@ struct rdzv_action *rdzv_act(struct rdzv_actions *out, enum rdzv_action_type typ
     return x;
 }
 
-void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type, unsigned member, const char *format,
-              ...)
+void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum note_type type, unsigned member, const char *format, ...)
 {
     assert(r->notes < RDZV_NOTES_MAX);
     struct rdzv_note *note = &r->note[r->notes];
@@ -86,7 +85,7 @@ void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsign
     va_end(ap);
     r->answer = (struct msg){.type = MSG_REFUSED};
     r->answer.u.refused = (struct msg_refused){.status = status, .retry = retry, .text = r->answer_text};
-    rdzv_say(r, out, RDZV_NOTE_REFUSED, RDZV_NONE, "%s", r->answer_text);
+    rdzv_say(r, out, NOTE_REFUSED, RDZV_NONE, "%s", r->answer_text);
     rdzv_act(out, RDZV_DO_REFUSE)->conn = conn;
 }
 
@@ -185,8 +184,8 @@ static void on_overdue(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     if (r->store_until <= now) {
         struct rdzv_member *m = &r->member[r->seat[0].member];
-        rdzv_say(r, out, RDZV_NOTE_FINDING, r->seat[0].member, "%s did not open the store of round %llu within 5 s",
-                 m->host, (unsigned long long)r->number);
+        rdzv_say(r, out, NOTE_FINDING, r->seat[0].member, "%s did not open the store of round %llu within 5 s", m->host,
+                 (unsigned long long)r->number);
         rdzv_tally(r, m, -1);
         m->doubted = true;
         rdzv_tally(r, m, 1);
@@ -235,8 +234,8 @@ static void end_is_recorded(struct rdzv *r, bool recorded, el_usec now, struct r
     rdzv_move(r, RDZV_ENDING, now);
     r->end_until = now + RDZV_END_LIMIT;
     char text[MSG_TEXT_MAX - 60];
-    rdzv_say(r, out, RDZV_NOTE_ENDED, RDZV_NONE, "status %u: %s%s", r->status,
-             el_snip(text, sizeof text, "%s", r->end_text), recorded ? "" : " (the journal could not be written)");
+    rdzv_say(r, out, NOTE_ENDED, RDZV_NONE, "status %u: %s%s", r->status, el_snip(text, sizeof text, "%s", r->end_text),
+             recorded ? "" : " (the journal could not be written)");
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
@@ -248,7 +247,7 @@ static void not_recorded(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     el_usec since = end ? r->state_since : r->waiting_since;
     if (now < since + limit) {
         r->journal_at = now + RDZV_JOURNAL_RETRY;
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "the journal cannot be written: %s has to wait",
+        rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "the journal cannot be written: %s has to wait",
                  end ? "the end" : "the round");
     } else if (end) {
         end_is_recorded(r, false, now, out);

@@ -16,6 +16,7 @@
 
 #include "probe/look.h"
 #include "control/msg.h"
+#include "event/notes.h"
 #include "util/mem.h"
 #include "util/rng.h"
 #include "util/time.h"
@@ -150,38 +151,8 @@ struct rdzv_actions {
     struct rdzv_action v[RDZV_ACTIONS_MAX];
 };
 
-#define RDZV_NOTES(X)                                                                                                  \
-    X(JOINED, "node_joined")                                                                                           \
-    X(RECONNECTED, "node_reconnected")                                                                                 \
-    X(REFUSED, "node_refused")                                                                                         \
-    X(LOST, "node_lost")                                                                                               \
-    X(LEFT, "node_left")                                                                                               \
-    X(FORMED, "round_formed")                                                                                          \
-    X(REBUILT, "round_rebuilt")                                                                                        \
-    X(FAILED, "worker_failed")                                                                                         \
-    X(FINDING, "finding")                                                                                              \
-    X(PLANNED, "change_planned")                                                                                       \
-    X(STOPPING, "round_stopping")                                                                                      \
-    X(CAUSE, "root_cause")                                                                                             \
-    X(CLOSED, "round_closed")                                                                                          \
-    X(ASIDE, "node_set_aside")                                                                                         \
-    X(PROBING, "probe_started")                                                                                        \
-    X(RESTORE, "step_agreed")                                                                                          \
-    X(LASTWORDS, "last_words")                                                                                         \
-    X(SAVED, "step_saved")                                                                                             \
-    X(JUDGED, "node_judged")                                                                                           \
-    X(PROBED, "probe_ended")                                                                                           \
-    X(COMMAND, "command")                                                                                              \
-    X(ENDED, "job_ended")
-
-enum rdzv_note_type {
-#define X(NAME, name) RDZV_NOTE_##NAME,
-    RDZV_NOTES(X)
-#undef X
-};
-
 struct rdzv_note {
-    enum rdzv_note_type type;
+    enum note_type type;
     unsigned member;             /* RDZV_NONE: of the job */
     char host[MSG_NAME_MAX + 1]; /* of the member; "" if there is none */
     uint64_t number;             /* of the round; 0: none yet */
@@ -266,7 +237,7 @@ bool rdzv_agrees(const struct rdzv *r, const struct msg_hello *h);
 
 enum rdzv_state rdzv_state(const struct rdzv *r);
 const char *rdzv_state_name(enum rdzv_state s);
-const char *rdzv_note_name(enum rdzv_note_type t);
+const char *rdzv_note_name(enum note_type t);
 const struct rdzv_note *rdzv_note(const struct rdzv *r, unsigned note);
 const struct msg *rdzv_answer(const struct rdzv *r);
 const char *rdzv_run_id(const struct rdzv *r);

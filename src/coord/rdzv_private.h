@@ -272,8 +272,8 @@ static inline const char *rdzv_plural(unsigned n)
 }
 
 void rdzv_move(struct rdzv *r, enum rdzv_state to, el_usec now);
-void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum rdzv_note_type type, unsigned member, const char *format,
-              ...) __attribute__((format(printf, 5, 6)));
+void rdzv_say(struct rdzv *r, struct rdzv_actions *out, enum note_type type, unsigned member, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 void rdzv_journal(struct rdzv *r, struct rdzv_actions *out);
 void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsigned status, bool retry,
                  const char *format, ...) __attribute__((format(printf, 6, 7)));

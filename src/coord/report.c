@@ -39,7 +39,7 @@ static bool on_one_host(const struct rdzv *r)
 
 static void no_store(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out, const char *why)
 {
-    rdzv_say(r, out, RDZV_NOTE_FINDING, i, "%s cannot host the store of round %llu: %.300s", r->member[i].host,
+    rdzv_say(r, out, NOTE_FINDING, i, "%s cannot host the store of round %llu: %.300s", r->member[i].host,
              (unsigned long long)r->number, why);
     snprintf(r->no_store, sizeof r->no_store, "%s", why);
     change(r, i, &r->member[i].doubted, true);
@@ -74,7 +74,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
         return;
     unsigned rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank;
     if (rdzv_worker_failed(r, m, f, now)) /* a node tells of it on each of its connections */
-        rdzv_say(r, out, RDZV_NOTE_FAILED, i, "rank %u on %s: %s", rank, m->host, f->text);
+        rdzv_say(r, out, NOTE_FAILED, i, "rank %u on %s: %s", rank, m->host, f->text);
     if (r->state != RDZV_RUNNING)
         return;
     r->failed = true;
@@ -177,7 +177,7 @@ static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k
     m->no_knock = true;
     r->no_knocks++;
     r->membership = true;
-    rdzv_say(r, out, RDZV_NOTE_FINDING, i, "%s cannot reach the store on %s: %.300s", m->host, r->master_addr, k->text);
+    rdzv_say(r, out, NOTE_FINDING, i, "%s cannot reach the store on %s: %.300s", m->host, r->master_addr, k->text);
     rdzv_stop(r, now, out, "%s cannot reach the store on %s", m->host, r->master_addr);
 }
 
@@ -275,7 +275,7 @@ reply(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_actions *out, uns
     r->answer = (struct msg){.type = MSG_DONE, .u.done = {.status = status, .text = r->answer_text}};
     rdzv_act(out, RDZV_DO_REPLY)->conn = ev->conn;
     if (!status)
-        rdzv_say(r, out, RDZV_NOTE_COMMAND, RDZV_NONE, "%.300s, asked for from %s", r->answer_text,
+        rdzv_say(r, out, NOTE_COMMAND, RDZV_NONE, "%.300s, asked for from %s", r->answer_text,
                  ev->peer.remote ? ev->peer.remote : "this host");
 }
 

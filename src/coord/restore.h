@@ -19,26 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/restore_msg.h"
 #include "util/mem.h"
 #include "util/time.h"
 
 #define RESTORE_NO_STEP   INT64_C(-1)
-#define RESTORE_STEPS_MAX 64u   /* that a node tells (snapshots_add_disk()) */
-#define RESTORE_LIST_MAX  2368u /* bytes of these as text */
-#define RESTORE_WHY_MAX   400u
+#define RESTORE_STEPS_MAX 64u /* that a node tells (snapshots_add_disk()) */
 #define RESTORE_TEXT_MAX  480u
 #define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
 #define RESTORE_TIMEOUT   EL_SEC(600)
 #define RESTORE_SAY       EL_SEC(10) /* a node that has not spoken for so long after the first one is named */
-
-/* How far a node is with the attempt that it speaks of. */
-enum restore_at {
-    RESTORE_AT_STOCK, /* it has said what it can read */
-    RESTORE_AT_TOLD,  /* it knows the decision */
-    RESTORE_AT_READ,  /* all its workers have read that step */
-    RESTORE_AT_GONE,  /* … and were told to go on */
-    RESTORE_ATS,
-};
 
 /* What a node says. */
 struct restore_stock {
@@ -58,8 +48,6 @@ struct restore_stock {
     bool fresh;
     char why[RESTORE_WHY_MAX + 1]; /* something that it has and cannot read, or take */
 };
-
-enum restore_what { RESTORE_TELL, RESTORE_READ, RESTORE_GO, RESTORE_WHATS };
 
 /* What a node is to be told. */
 struct restore_word {

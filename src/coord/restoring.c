@@ -30,13 +30,13 @@ static void say(struct rdzv *r, enum restore_state before, uint64_t attempt, str
     const char *nodes = rdzv_plural(r->size);
     if (x->state == RESTORE_READING && (before != RESTORE_READING || attempt != x->attempt)) {
         if (x->step == RESTORE_NO_STEP)
-            rdzv_say(r, out, RDZV_NOTE_RESTORE, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, x->text);
+            rdzv_say(r, out, NOTE_RESTORE, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, x->text);
         else
-            rdzv_say(r, out, RDZV_NOTE_RESTORE, RDZV_NONE, "round %llu: all %u node%s go back to step %lld%s%s%s",
+            rdzv_say(r, out, NOTE_RESTORE, RDZV_NONE, "round %llu: all %u node%s go back to step %lld%s%s%s",
                      (unsigned long long)r->number, r->size, nodes, (long long)x->step, *x->text ? " (" : "", x->text,
                      *x->text ? ")" : "");
     } else if (x->state == RESTORE_HEARING && before == RESTORE_READING) {
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+        rdzv_say(r, out, NOTE_FINDING, RDZV_NONE,
                  "round %llu: step %lld could not be read everywhere; all %u node%s agree once more",
                  (unsigned long long)r->number, (long long)x->step, r->size, nodes);
     }
@@ -110,7 +110,7 @@ void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     uint64_t attempt = r->restore.attempt;
     char waits[RESTORE_TEXT_MAX + 1];
     if (restore_waits(&r->restore, now, waits))
-        rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, waits);
+        rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, waits);
     enum restore_news news = restore_timeout(&r->restore, now);
     say(r, before, attempt, out);
     tell(r, news, 0, out);

@@ -70,7 +70,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     common_round(&r->common, r->size);
     comparing_round(r->comparing, r->number, r->coord, r->size);
     rdzv_move(r, RDZV_RUNNING, now);
-    rdzv_say(r, out, RDZV_NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
+    rdzv_say(r, out, NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
              r->member[r->seat[0].member].host, r->why);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
@@ -91,8 +91,7 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     r->stop_until = now + r->stop_grace + RDZV_STOP_MARGIN;
     rdzv_move(r, RDZV_STOPPING, now);
     rdzv_lastwords_stop(r, now);
-    rdzv_say(r, out, RDZV_NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number,
-             r->stop_text);
+    rdzv_say(r, out, NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number, r->stop_text);
     rdzv_lastwords_say(r, out);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
@@ -132,8 +131,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     rdzv_label(m, label);
     bool left = m->leaving, present = m->phase == RDZV_BUSY;
     if (!m->acked) /* who knows the end and goes is neither lost nor news */
-        rdzv_say(r, out, left ? RDZV_NOTE_LEFT : RDZV_NOTE_LOST, i, "%s %s: %s", label, left ? "has left" : "was lost",
-                 why);
+        rdzv_say(r, out, left ? NOTE_LEFT : NOTE_LOST, i, "%s %s: %s", label, left ? "has left" : "was lost", why);
     rdzv_health_lost(r, i, now, out);
     rdzv_saving_lost(r, i);
     rdzv_roster_remove(r, i);
@@ -242,7 +240,7 @@ static void say_cause(struct rdzv *r, struct rdzv_actions *out)
     char left[LEFT_MAX];
     if (!root)
         return;
-    rdzv_say(r, out, RDZV_NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %s%s",
+    rdzv_say(r, out, NOTE_CAUSE, RDZV_NONE, "%s rank %u on %s: %s%s",
              r->findings.among > 1 ? "among the first to fail:" : "first to fail:", root->order.rank, root->host,
              root->text, left_text(r, root, left, sizeof left));
     rdzv_act(out, RDZV_DO_REPORT);
@@ -330,7 +328,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (v.wait)
         el_snip(wait, sizeof wait, ", in %llu s: what made it fail may pass by itself",
                 (unsigned long long)(v.wait / EL_SEC(1)));
-    rdzv_say(r, out, RDZV_NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s%s", (unsigned long long)r->number,
+    rdzv_say(r, out, NOTE_CLOSED, RDZV_NONE, "round %llu is closed: %s%s", (unsigned long long)r->number,
              costs ? "one restart" : "no restart is charged", wait);
     rdzv_health_closed(r);
     rdzv_wait_again(r, now);

@@ -3,6 +3,7 @@
 
 #include "coord/saving_private.h"
 #include "util/scan.h"
+#include "coord/lastwords.h"
 
 void saving_forget_live(struct saving *s, struct saving_node *n)
 {

@@ -2,6 +2,7 @@
 #ifndef COORD_SAVING_PRIVATE_H
 #define COORD_SAVING_PRIVATE_H
 #include "coord/saving.h"
+#include "coord/lastwords.h"
 
 #define SAVING_BUCKETS 4096u
 #define SAVING_NONE    UINT32_MAX

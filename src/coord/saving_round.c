@@ -61,7 +61,7 @@ static uint64_t say_failed(struct rdzv *r, const struct saving_result *x, struct
     for (; next && !next->good && strcmp(next->text, x->text) == 0 && n < sizeof steps - 24;
          next = saving_result(r->saving, last + 1), last++)
         n += (size_t)snprintf(steps + n, sizeof steps - n, ", %lld", (long long)next->step);
-    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE, "checkpoint: step%s %s %s not on disk: %.470s",
+    rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "checkpoint: step%s %s %s not on disk: %.470s",
              last > x->serial ? "s" : "", steps, last > x->serial ? "are" : "is", x->text);
     return last;
 }
@@ -70,12 +70,11 @@ static void say_good(struct rdzv *r, const struct saving_result *x, struct rdzv_
 {
     char size[32];
     if (x->existed)
-        rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld was there already, and is valid",
+        rdzv_say(r, out, NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld was there already, and is valid",
                  (long long)x->step);
     else
-        rdzv_say(r, out, RDZV_NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld%s is on disk: %s in %.1f s",
-                 (long long)x->step, x->lastwords ? " (last words)" : "", bytes_text(x->bytes, size),
-                 (double)x->took / (double)EL_SEC(1));
+        rdzv_say(r, out, NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld%s is on disk: %s in %.1f s", (long long)x->step,
+                 x->lastwords ? " (last words)" : "", bytes_text(x->bytes, size), (double)x->took / (double)EL_SEC(1));
 }
 
 static unsigned say_late(struct rdzv *r, struct rdzv_actions *out)
@@ -84,7 +83,7 @@ static unsigned say_late(struct rdzv *r, struct rdzv_actions *out)
     if (x->serial == r->saving_late)
         return 0;
     r->saving_late = x->serial;
-    rdzv_say(r, out, RDZV_NOTE_FINDING, RDZV_NONE,
+    rdzv_say(r, out, NOTE_FINDING, RDZV_NONE,
              "checkpoint: step %lld has waited %u s to be written: %.300s; every rank has to call snapshot() for it, "
              "and after "
              "%u s it is given up",

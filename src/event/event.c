@@ -35,7 +35,7 @@ static const struct {
     EVENT_OWN(X)
 #undef X
 #define X(NAME, name) [EVENT_NOTE_##NAME] = {name, note_fields},
-        RDZV_NOTES(X)
+        NOTE_LIST(X)
 #undef X
 };
 

@@ -1,12 +1,12 @@
 /* What happens to a job: one JSON line for each event, for programs (--events, man/elrun-events.5) and for hooks.
  * Every event stands once in EVENT_LIST; enum, structs, encoder and the check of the manual are made from it.  What the
- * coordinator says (RDZV_NOTES) is an event of the same name. */
+ * coordinator says (NOTE_LIST) is an event of the same name. */
 #ifndef EVENT_EVENT_H
 #define EVENT_EVENT_H
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coord/rdzv.h"
+#include "event/notes.h"
 #include "util/buf.h"
 #include "util/time.h"
 
@@ -133,7 +133,7 @@ enum event_type {
     EVENT_OWN(X)
 #undef X
 #define X(NAME, name) EVENT_NOTE_##NAME,
-        RDZV_NOTES(X)
+        NOTE_LIST(X)
 #undef X
             EVENT_TYPES
 };

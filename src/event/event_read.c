@@ -31,7 +31,7 @@ static const struct field *const fields_of[] = {
     EVENT_OWN(X)
 #undef X
 #define X(NAME, name) [EVENT_NOTE_##NAME] = note_fields,
-        RDZV_NOTES(X)
+        NOTE_LIST(X)
 #undef X
 };
 static_assert(COUNT_OF(fields_of) == EVENT_TYPES, "every event has its fields");

@@ -82,7 +82,7 @@ void chronicle_scan(struct chronicle_scan *s, const char *line, size_t n)
     if (agent || job)
         copy(s->run_id, sizeof s->run_id, ev->run_id ? ev->run_id : "");
     s->open += agent || (job && coordinator);
-    if (s->open && (ev->type == EVENT_AGENT_ENDED || (ev->type == EVENT_OF_NOTE(RDZV_NOTE_ENDED) && coordinator)))
+    if (s->open && (ev->type == EVENT_AGENT_ENDED || (ev->type == EVENT_OF_NOTE(NOTE_ENDED) && coordinator)))
         s->open--;
     event_release(&r);
 }
@@ -257,9 +257,9 @@ static void take_job(struct chronicle *c, const struct event *ev)
 {
     if (ev->type == EVENT_JOB_STARTED) {
         c->restarts_max = (unsigned)ev->u.job_started.max_restarts;
-    } else if (ev->type == EVENT_OF_NOTE(RDZV_NOTE_LOST)) {
+    } else if (ev->type == EVENT_OF_NOTE(NOTE_LOST)) {
         take_lost(c, ev);
-    } else if (ev->type == EVENT_OF_NOTE(RDZV_NOTE_ENDED)) {
+    } else if (ev->type == EVENT_OF_NOTE(NOTE_ENDED)) {
         c->ended = true;
         c->status = ev->u.note.status >= 0 && ev->u.note.status <= 255 ? (int)ev->u.note.status : c->status;
         copy(c->end_text, sizeof c->end_text, ev->u.note.text);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
+#include "util/limits.h"
 #include "failure/evidence.h"
 #include "output/logtree.h"
 #include "util/parse.h"
@@ -246,7 +246,7 @@ static void read_attempt(struct chronicle *c, int node, const char *dir, struct 
         a->from = a->to = usec_of(&st.st_mtim);
     for (struct dirent *at; file && tail && d && *budget && (at = readdir(d));) {
         uint64_t rank;
-        if (el_parse_u64(at->d_name, &rank) || rank >= CONF_SLOTS_MAX || !join(path, dir, at->d_name))
+        if (el_parse_u64(at->d_name, &rank) || rank >= EL_SLOTS_MAX || !join(path, dir, at->d_name))
             continue;
         (*budget)--;
         a->workers++;

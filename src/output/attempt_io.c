@@ -126,7 +126,7 @@ static bool has_log(const struct stream *s)
 
 int attempt_job_start(struct output *o, const char *attempt, struct el_err *e)
 {
-    const struct run_conf *run = o->conf.run;
+    const struct output_options *options = o->conf.options;
     struct attempt_job *j = calloc(1, sizeof *j);
     if (!j)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
@@ -134,7 +134,7 @@ int attempt_job_start(struct output *o, const char *attempt, struct el_err *e)
     unsigned n = 2 * o->conf.nproc;
     j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
     j->o = o;
-    j->base = copy(run->log_dir, &failed);
+    j->base = copy(options->log_dir, &failed);
     j->tmpdir = copy(o->conf.tmpdir, &failed);
     j->run_id = copy(o->conf.run_id, &failed);
     j->run_dir = copy(o->run_dir, &failed);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf/env.h"
+#include "util/env.h"
 #include "util/wrap.h"
 
 /* Per stream: enough for a burst while the reader is busy, little enough that a stopped terminal is felt soon. */

@@ -9,19 +9,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conf/conf.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "loop/sink.h"
 #include "util/err.h"
+#include "util/limits.h"
 
 struct output;
+struct steps;
+
+/* Which standard streams, as torchrun numbers them: bit 0 stdout, bit 1 stderr. */
+enum output_std { OUTPUT_STD_NONE = 0, OUTPUT_STD_OUT = 1, OUTPUT_STD_ERR = 2, OUTPUT_STD_BOTH = 3 };
+
+/* "3" or "0:1,12:3": either one value for all local ranks, or a value for some and none for the rest. */
+struct output_streams {
+    bool all;                    /* value[0] holds for every local rank */
+    unsigned n;                  /* entries used in value; local ranks from n on have OUTPUT_STD_NONE */
+    uint8_t value[EL_SLOTS_MAX]; /* enum output_std */
+};
+
+/* What the options say of output. */
+struct output_options {
+    const char *log_dir; /* NULL: a fresh temporary directory */
+    struct output_streams redirects, tee;
+    bool ranks_filtered; /* --local-ranks-filter was given: only ranks with rank_shown reach the console */
+    uint8_t rank_shown[EL_SLOTS_MAX];
+    const char *prefix_template; /* "" = torchrun's own "[${role_name}${local_rank}]:" */
+    const char *filter_stdout;   /* comma list, ",," is a comma; "" = none */
+    const char *filter_stderr;
+    int capture_stderr; /* enum { no, yes } */
+};
 
 #define OUTPUT_STALL_MAX EL_SEC(30)
 
 struct output_conf {
-    const struct run_conf *run; /* redirects, tee, filters, template, log_dir, role, capture_stderr; outlives us */
-    const char *run_id;         /* begins the name of the log folder; outlives us */
+    const struct output_options *options; /* outlives us */
+    const char *role;                     /* for ${role_name}; outlives us */
+    const char *run_id;                   /* begins the name of the log folder; outlives us */
     unsigned nproc;
     struct sink *out, *err;     /* for descriptors 1 and 2 of elrun, may be the same; from console_sink() */
     const char *hostname;       /* for ${hostname} */

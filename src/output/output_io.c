@@ -18,23 +18,23 @@
 #define TEXT_MAX_BYTES    (1024u * 1024u)      /* what one read may become with prefixes */
 #define READ_MIN_BYTES    1024u
 
-static bool std_has(const struct conf_streams *c, unsigned rank, int which)
+static bool std_has(const struct output_streams *c, unsigned rank, int which)
 {
     unsigned v = c->all ? c->value[0] : rank < c->n ? c->value[rank] : 0u;
-    return (v & (unsigned)which) != 0; /* CONF_STD_OUT is 1, CONF_STD_ERR is 2 */
+    return (v & (unsigned)which) != 0; /* OUTPUT_STD_OUT is 1, OUTPUT_STD_ERR is 2 */
 }
 
 static void decide_route(struct output *o, struct stream *s)
 {
-    const struct run_conf *run = o->conf.run;
+    const struct output_options *options = o->conf.options;
     const struct route_in in = {
         .is_stderr = s->which == 2,
-        .redirected = std_has(&run->redirects, s->rank, s->which),
-        .teed = std_has(&run->tee, s->rank, s->which),
-        .shown = !run->ranks_filtered || run->rank_shown[s->rank],
+        .redirected = std_has(&options->redirects, s->rank, s->which),
+        .teed = std_has(&options->tee, s->rank, s->which),
+        .shown = !options->ranks_filtered || options->rank_shown[s->rank],
         .logs = o->logs,
         .terminal = o->terminal[s->which],
-        .capture = run->capture_stderr,
+        .capture = options->capture_stderr,
         .watched = s->watched,
         .filter = o->filter[s->which].count > 0,
     };
@@ -69,8 +69,8 @@ static void warn_of_steps(struct output *o)
 
 static int parse_filters(struct output *o, struct el_err *e)
 {
-    const struct run_conf *run = o->conf.run;
-    const char *list[3] = {NULL, run->filter_stdout, run->filter_stderr};
+    const struct output_options *options = o->conf.options;
+    const char *list[3] = {NULL, options->filter_stdout, options->filter_stderr};
     for (int k = 1; k <= 2; k++)
         if (filter_parse(&o->filter[k], NULL, list[k] ? list[k] : "") < 0)
             return el_fail(e, EL_EXIT_USAGE, "--duplicate-%s-filters: more than %u strings",
@@ -243,18 +243,18 @@ static int setup(struct output *o, struct el_err *e)
 }
 
 /* torchrun shows nothing of such a rank, and says nothing. */
-static void warn_of_ranks(const struct run_conf *run, unsigned nproc)
+static void warn_of_ranks(const struct output_options *options, unsigned nproc)
 {
     unsigned rank = nproc;
-    while (run->ranks_filtered && rank < CONF_SLOTS_MAX && !run->rank_shown[rank])
+    while (options->ranks_filtered && rank < EL_SLOTS_MAX && !options->rank_shown[rank])
         rank++;
-    if (run->ranks_filtered && rank < CONF_SLOTS_MAX)
+    if (options->ranks_filtered && rank < EL_SLOTS_MAX)
         el_log(EL_WARN, "--local-ranks-filter: there is no local rank %u here, the last one is %u", rank, nproc - 1);
 }
 
 struct output *output_new(struct loop *l, struct pool *p, const struct output_conf *conf, struct el_err *e)
 {
-    assert(conf->nproc > 0 && conf->nproc <= CONF_SLOTS_MAX && conf->out && conf->err && conf->run_id);
+    assert(conf->nproc > 0 && conf->nproc <= EL_SLOTS_MAX && conf->out && conf->err && conf->run_id);
     struct output *o = calloc(1, sizeof *o);
     if (!o) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
@@ -265,13 +265,13 @@ struct output *output_new(struct loop *l, struct pool *p, const struct output_co
     o->conf = *conf;
     if (!o->conf.stall_max)
         o->conf.stall_max = OUTPUT_STALL_MAX;
-    o->logs = !logtree_is_null(conf->run->log_dir);
+    o->logs = !logtree_is_null(conf->options->log_dir);
     o->events_fd = o->null_fd = o->filter_fd[1] = o->filter_fd[2] = -1;
     o->terminal[1] = isatty(1);
     o->terminal[2] = isatty(2);
     o->resting.tail = &o->resting.head;
     o->blocked.tail = &o->blocked.head;
-    warn_of_ranks(conf->run, conf->nproc);
+    warn_of_ranks(conf->options, conf->nproc);
     if (setup(o, e) < 0) {
         output_free(o);
         return NULL;
@@ -307,11 +307,9 @@ static void forget_attempt(struct output *o)
 static void prepare_stream(struct output *o, struct stream *s, unsigned rank_base)
 {
     init_stream(o, s, s->rank, s->which);
-    const struct prefix_values v = {.role_name = o->conf.run->role,
-                                    .hostname = o->conf.hostname,
-                                    .local_rank = s->rank,
-                                    .rank = rank_base + s->rank};
-    prefix_format(s->prefix, sizeof s->prefix, o->conf.run->prefix_template, &v);
+    const struct prefix_values v = {
+        .role_name = o->conf.role, .hostname = o->conf.hostname, .local_rank = s->rank, .rank = rank_base + s->rank};
+    prefix_format(s->prefix, sizeof s->prefix, o->conf.options->prefix_template, &v);
     line_init(&s->line, NULL, s->route.raw ? "" : s->prefix, LINE_MAX_BYTES);
     filter_stream_init(&s->filtered, NULL, &o->filter[s->which], s->prefix, LINE_MAX_BYTES);
     /* The worst read is all newlines, each with a prefix. */

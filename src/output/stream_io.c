@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "output/output_private.h"
+#include "output/steps.h"
 #include "util/log.h"
 
 /* A worker that prints line by line must not cost a wake-up for each: after a small read its pipe is left alone this

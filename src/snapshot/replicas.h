@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/comparing_msg.h"
+
 #define REPLICAS_MAX   1024u
 #define REPLICAS_BYTES ((size_t)64 << 20)
-#define REPLICAS_TEXT  16384u /* more than 450 digests; of parts beyond that none is told */
 
 struct replica {
     uint64_t key; /* of its part and shard */
@@ -35,7 +36,7 @@ uint64_t replicas_key(const char *part, const char *shard_id);
 void replicas_add(struct replicas *r, const struct replica *x, char *table);
 
 /* Of the step that was added last: "9f3a=5c1 77=3", and which step that is; false: there is none. */
-bool replicas_text(const struct replicas *r, int64_t *step, uint64_t *lineage, char to[REPLICAS_TEXT + 1]);
+bool replicas_text(const struct replicas *r, int64_t *step, uint64_t *lineage, char to[COMPARING_DIGESTS_TEXT + 1]);
 
 /* NULL: it is not held. */
 const struct replica *replicas_find(const struct replicas *r, uint64_t key, int64_t step, uint64_t lineage);

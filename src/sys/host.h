@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conf/conf.h"
 #include "sys/gpu.h"
 #include "util/err.h"
 
@@ -31,15 +30,8 @@ int host_python_find(struct host_python *py, char *const *env, struct el_err *e)
 /* Fills version and torch from the files around the interpreter; starts nothing, so may know less than it does. */
 void host_python_look(struct host_python *py, char *const *env);
 
-/* How many workers this node starts.  -1 and *e (78: the host lacks what was asked for; 2: out of range). */
-int host_nproc(const struct run_conf *conf, char *const *env, unsigned *nproc, struct el_err *e);
-
 /* CPUs that this process may use, as torch counts them (affinity, not the number built in). */
 unsigned host_cpus(void);
-
-/* The script is there and readable, or the program can be executed; modules are left to Python.  For CONF_PROGRAM
- * found (HOST_PATH_MAX bytes) gets the path to execute.  -1 and *e (status 66). */
-int host_check_entry(const struct run_conf *conf, char *const *env, char *found, struct el_err *e);
 
 /* A program by name: with a slash as it is, else the first on PATH that is a regular file and executable.
  * -1, and errno says why (ENOENT, or EACCES if all that was found may not be executed). */

@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "conf/env.h"
+#include "util/env.h"
 #include "sys/cgroup.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -28,65 +28,6 @@ unsigned host_cpus(void)
     int n = sched_getaffinity(0, sizeof mask, (cpu_set_t *)mask) ? 0 : CPU_COUNT_S(sizeof mask, (cpu_set_t *)mask);
     long online = n ? n : sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (unsigned)online : 1;
-}
-
-/* Devices that a worker can number from 0; a program sees one MIG slice only, but with --virtual-local-rank each worker
- * is given its own. */
-static unsigned gpu_count(const struct run_conf *conf, char *const *env, unsigned *there)
-{
-    struct gpu_list all;
-    struct gpu_visible seen;
-    gpu_read(&all, "");
-    gpu_select(&all, env_get(env, "CUDA_VISIBLE_DEVICES"), &seen);
-    *there = all.n;
-    if (!all.n)
-        return 0;
-    if (seen.mig && seen.n > 1 && !conf->virtual_local_rank) {
-        el_log(EL_WARN,
-               "CUDA_VISIBLE_DEVICES names %u MIG slices, but a program can use only the first: one worker "
-               "(--virtual-local-rank gives each its own)",
-               seen.n);
-        return 1;
-    }
-    return seen.n;
-}
-
-static int no_gpu(unsigned there, char *const *env, struct el_err *e)
-{
-    const char *visible = env_get(env, "CUDA_VISIBLE_DEVICES");
-    if (there)
-        return el_fail(e, EL_EXIT_CONFIG,
-                       "--nproc-per-node=gpu: CUDA_VISIBLE_DEVICES=%.200s hides all %u GPUs of this "
-                       "host",
-                       visible ? visible : "", there);
-    return el_fail(e, EL_EXIT_CONFIG,
-                   "--nproc-per-node=gpu: this host has no NVIDIA GPU (nothing in "
-                   "/proc/driver/nvidia/gpus, no device node); give a number, or cpu");
-}
-
-int host_nproc(const struct run_conf *conf, char *const *env, unsigned *nproc, struct el_err *e)
-{
-    unsigned n = conf->nproc, there = 0;
-    switch (conf->nproc_kind) {
-    case CONF_NPROC_NUMBER: break;
-    case CONF_NPROC_CPU: n = host_cpus(); break;
-    case CONF_NPROC_GPU:
-        n = gpu_count(conf, env, &there);
-        if (!n)
-            return no_gpu(there, env, e);
-        break;
-    case CONF_NPROC_AUTO:
-        n = gpu_count(conf, env, &there);
-        if (!n)
-            n = host_cpus();
-        break;
-    case CONF_NPROC_XPU:
-        return el_fail(e, EL_EXIT_CONFIG, "--nproc-per-node=xpu: elrun cannot count XPUs; give their number");
-    }
-    if (n < 1 || n > CONF_SLOTS_MAX)
-        return el_fail(e, EL_EXIT_USAGE, "--nproc-per-node: %u is not within 1 and %u", n, CONF_SLOTS_MAX);
-    *nproc = n;
-    return 0;
 }
 
 /* --- facts ------------------------------------------------------------------------------------------------------- */

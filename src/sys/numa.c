@@ -285,9 +285,9 @@ static int plan_cache(const struct numa_host *h, int node, unsigned gpu, struct 
     return 0;
 }
 
-int numa_plan(const struct numa_host *h, enum conf_numa mode, unsigned gpu, struct numa_plan *out, struct el_err *e)
+int numa_plan(const struct numa_host *h, enum numa_mode mode, unsigned gpu, struct numa_plan *out, struct el_err *e)
 {
-    assert(mode != CONF_NUMA_OFF);
+    assert(mode != NUMA_OFF);
     memset(out, 0, sizeof *out);
     if (gpu >= h->gpus)
         return el_fail(e, EL_EXIT_CONFIG, "--numa-binding: there is no GPU for local rank %u (this host shows %u)", gpu,
@@ -302,11 +302,11 @@ int numa_plan(const struct numa_host *h, enum conf_numa mode, unsigned gpu, stru
         return el_fail(e, EL_EXIT_CONFIG, "--numa-binding: elrun may use no CPU of NUMA node %d, where GPU %u is", node,
                        gpu);
     switch (mode) {
-    case CONF_NUMA_SOCKET: r = plan_socket(h, node, out, e); break;
-    case CONF_NUMA_EXCLUSIVE: r = plan_exclusive(h, node, gpu, out, e); break;
-    case CONF_NUMA_CORE_COMPLEX: r = plan_cache(h, node, gpu, out, e); break;
-    case CONF_NUMA_NODE:
-    case CONF_NUMA_OFF: add_node(h, node, out); break;
+    case NUMA_SOCKET: r = plan_socket(h, node, out, e); break;
+    case NUMA_EXCLUSIVE: r = plan_exclusive(h, node, gpu, out, e); break;
+    case NUMA_CORE_COMPLEX: r = plan_cache(h, node, gpu, out, e); break;
+    case NUMA_NODE:
+    case NUMA_OFF: add_node(h, node, out); break;
     }
     if (r == 0 && !out->node_count) {
         out->nodes[(unsigned)node / BITS] |= (uint64_t)1 << (unsigned)node % BITS;

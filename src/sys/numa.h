@@ -8,12 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conf/conf.h"
 #include "util/err.h"
 
 #define NUMA_CPUS_MAX  8192 /* the kernel's own limit on x86 and arm */
 #define NUMA_NODES_MAX 1024
 #define NUMA_GPUS_MAX  64
+
+/* --numa-binding. */
+enum numa_mode { NUMA_OFF, NUMA_NODE, NUMA_SOCKET, NUMA_EXCLUSIVE, NUMA_CORE_COMPLEX };
 
 /* A set of CPU or node numbers, laid out as the kernel's masks are. */
 struct numa_set {
@@ -65,16 +67,16 @@ struct numa_plan {
 };
 
 /* The plan of the worker with that GPU.  -1 and *e (exit status 78) if the host does not have what the mode needs. */
-int numa_plan(const struct numa_host *h, enum conf_numa mode, unsigned gpu, struct numa_plan *out, struct el_err *e);
+int numa_plan(const struct numa_host *h, enum numa_mode mode, unsigned gpu, struct numa_plan *out, struct el_err *e);
 
 /* numa_io.c: reads everything that the mode needs below root ("" for the real one; tests have their own), for the GPUs
  * with these PCI addresses, in CUDA's order. */
-int numa_host_read(struct numa_host *h, const char *root, enum conf_numa mode, char (*pci)[32], unsigned gpus,
+int numa_host_read(struct numa_host *h, const char *root, enum numa_mode mode, char (*pci)[32], unsigned gpus,
                    struct el_err *e);
 
 /* numa_io.c: the plans of the local ranks 0 … nproc-1 of this host, or NULL and *e naming why not (no GPU: status 78).
  * One block, to be freed with free(). */
-struct numa_plan *numa_plans_new(enum conf_numa mode, unsigned nproc, char *const *env, struct el_err *e);
+struct numa_plan *numa_plans_new(enum numa_mode mode, unsigned nproc, char *const *env, struct el_err *e);
 
 /* numa_io.c: binds the calling thread.  Async-signal-safe, for the child between fork and exec.  Returns 0 or errno.
  * CPUs are a must; the memory policy is a wish: memory is *preferred* from the plan's nodes, never bound to them. */

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "conf/env.h"
+#include "util/env.h"
 #include "sys/gpu.h"
 #include "sys/numa.h"
 #include "util/file.h"
@@ -49,21 +49,21 @@ static int read_caches(struct numa_host *h, const char *root, unsigned cpu, stru
     return 0;
 }
 
-static int read_cpu(struct numa_host *h, const char *root, enum conf_numa mode, unsigned cpu, struct el_err *e)
+static int read_cpu(struct numa_host *h, const char *root, enum numa_mode mode, unsigned cpu, struct el_err *e)
 {
     char text[8192];
-    if (mode == CONF_NUMA_SOCKET &&
+    if (mode == NUMA_SOCKET &&
         file_readf(text, sizeof text, root, SYSTEM "cpu/cpu%u/topology/physical_package_id", cpu) >= 0 &&
         numa_host_package(h, cpu, text))
         return unreadable("socket", cpu, e);
-    if (mode == CONF_NUMA_EXCLUSIVE &&
+    if (mode == NUMA_EXCLUSIVE &&
         file_readf(text, sizeof text, root, SYSTEM "cpu/cpu%u/topology/thread_siblings_list", cpu) >= 0 &&
         numa_host_core(h, cpu, text))
         return unreadable("threads of a core", cpu, e);
-    return mode == CONF_NUMA_CORE_COMPLEX ? read_caches(h, root, cpu, e) : 0;
+    return mode == NUMA_CORE_COMPLEX ? read_caches(h, root, cpu, e) : 0;
 }
 
-int numa_host_read(struct numa_host *h, const char *root, enum conf_numa mode, char (*pci)[32], unsigned gpus,
+int numa_host_read(struct numa_host *h, const char *root, enum numa_mode mode, char (*pci)[32], unsigned gpus,
                    struct el_err *e)
 {
     numa_host_init(h);
@@ -118,7 +118,7 @@ static int visible_addresses(char *const *env, unsigned nproc, char (*pci)[32], 
     return (int)seen.n;
 }
 
-struct numa_plan *numa_plans_new(enum conf_numa mode, unsigned nproc, char *const *env, struct el_err *e)
+struct numa_plan *numa_plans_new(enum numa_mode mode, unsigned nproc, char *const *env, struct el_err *e)
 {
     char pci[GPU_MAX][32];
     int gpus = visible_addresses(env, nproc, pci, e);

@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf/argv.h"
-#include "conf/env.h"
+#include "util/env.h"
 #include "sys/host.h"
 #include "util/auto.h"
 #include "util/file.h"
@@ -207,52 +206,4 @@ void host_python_look(struct host_python *py, char *const *env)
         return;
     if (parent(real) && parent(real))
         torch_below(py, real, minor);
-}
-
-/* --- what is to be run ------------------------------------------------------------------------------------------- */
-
-static int check_script(const char *script, char *const *env, struct el_err *e)
-{
-    struct stat st;
-    char found[HOST_PATH_MAX], shown[EL_PATH_MAX];
-    el_show_path(script, shown, sizeof shown);
-    if (strcmp(script, "-") == 0) /* Python reads the program from standard input */
-        return 0;
-    if (stat(script, &st)) {
-        int sys = errno;
-        bool program = !strchr(script, '/') && host_program_find(script, env, found) == 0;
-        el_fail_sys(e, EL_EXIT_NOINPUT, sys, "script \"%s\"%s", shown,
-                    program ? " (a program of that name is on PATH: --no-python runs it)" : "");
-        return -1;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        if (snprintf(found, sizeof found, "%s/__main__.py", script) < (int)sizeof found && access(found, R_OK) == 0)
-            return 0;
-        return el_fail(e, EL_EXIT_NOINPUT, "script \"%s\" is a directory without a __main__.py", shown);
-    }
-    if (access(script, R_OK))
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "script \"%s\" cannot be read", shown);
-    return 0;
-}
-
-int host_check_entry(const struct run_conf *conf, char *const *env, char *found, struct el_err *e)
-{
-    char shown[EL_PATH_MAX];
-    found[0] = 0;
-    if (conf->entry == CONF_MODULE)
-        return 0;
-    if (conf->entry == CONF_PROGRAM) {
-        if (host_program_find(conf->script, env, found) == 0)
-            return 0;
-        int sys = errno;
-        el_show_path(conf->script, shown, sizeof shown);
-        return el_fail_sys(e, EL_EXIT_NOINPUT, sys, "program \"%s\"%s", shown,
-                           strchr(conf->script, '/') ? "" : " on PATH");
-    }
-    /* The script's name may hold ${local_rank}: the first worker's stands for all. */
-    struct argv_plan plan = {CONF_SCRIPT, "", conf->script, NULL};
-    char **argv = argv_worker(NULL, &plan, 0, e);
-    int r = argv ? check_script(argv[2], env, e) : -1;
-    el_free(NULL, argv);
-    return r;
 }

@@ -15,6 +15,8 @@
 #include "coord/probing.h"
 #include "coord/rdzv.h"
 #include "util/rng.h"
+#include "coord/restore.h"
+#include "snapshot/pin.h"
 
 #define CLUSTER_TRACE_MAX 60
 #define CLUSTER_COORD     UINT32_MAX /* as a party of a connection, and as whom a trace line speaks of */

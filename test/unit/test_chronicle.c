@@ -179,7 +179,7 @@ static void test_lost(void)
     struct el_buf a = EL_BUF_INIT(NULL, 0);
     struct chronicle c;
     put_node(&a, "node-a", 0, 0, false, 0);
-    struct event ev = event(EVENT_OF_NOTE(RDZV_NOTE_LOST), "node-a", 20, 1);
+    struct event ev = event(EVENT_OF_NOTE(NOTE_LOST), "node-a", 20, 1);
     ev.source = EVENT_COORDINATOR;
     ev.u.note = (struct event_note){.node = "node-z", .text = "silent for 5.0 s", .status = -1};
     put(&a, ev);

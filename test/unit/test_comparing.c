@@ -271,7 +271,7 @@ static void test_two_parts(void)
 
 static void test_bound(void)
 {
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     uint64_t key = 1;
     begin(2);
     for (unsigned i = 0; key < 2 * COMPARING_KEYS_MAX; i++) {
@@ -297,7 +297,7 @@ static void test_bound(void)
 /* Jobs share what they are remembered with: who has no room compares what it has, and the next round has its own. */
 static void test_shared(void)
 {
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     struct comparing *other = comparing_new(8, NULL, &sums);
     size_t n = 0;
     int64_t step;

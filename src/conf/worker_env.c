@@ -1,4 +1,6 @@
-#include "conf/env.h"
+#include "conf/worker_env.h"
+
+#include "util/env.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -46,11 +48,11 @@ enum env_id {
         ENV_ID_COUNT
 };
 
-const struct env_row env_table[] = {
-#define X(name, rule, meaning) {#name, ENV_##rule, meaning},
+const struct worker_env_row worker_env_table[] = {
+#define X(name, rule, meaning) {#name, WORKER_ENV_##rule, meaning},
     ENV_LIST(X)
 #undef X
-        {NULL, ENV_SET, NULL},
+        {NULL, WORKER_ENV_SET, NULL},
 };
 
 /* n bytes at s; s is NULL if the variable stays as it was inherited. */
@@ -64,12 +66,7 @@ static struct value text(const char *s)
     return (struct value){s, s ? strlen(s) : 0};
 }
 
-const char *env_get(char *const *env, const char *name)
-{
-    return opt_getenv(env, name);
-}
-
-bool env_limits_threads(char *const *inherited, unsigned local_world)
+bool worker_env_limits_threads(char *const *inherited, unsigned local_world)
 {
     return local_world > 1 && !env_get(inherited, "OMP_NUM_THREADS");
 }
@@ -182,12 +179,12 @@ static int rows_fill(struct rows *r, char *const *inherited, const struct worker
         r->v[i] = row_value((enum env_id)i, p, r->room[i], sizeof r->room[i]);
         if (i == ENV_ID_CUDA_VISIBLE_DEVICES && cuda_device(inherited, p, r->room[i], sizeof r->room[i], &r->v[i], e))
             return -1;
-        if (env_table[i].rule == ENV_DEFAULT && env_get(inherited, env_table[i].name))
+        if (worker_env_table[i].rule == WORKER_ENV_DEFAULT && env_get(inherited, worker_env_table[i].name))
             r->v[i].s = NULL;
         if (!r->v[i].s)
             continue;
         r->added++;
-        r->bytes += strlen(env_table[i].name) + 1 + r->v[i].n + 1;
+        r->bytes += strlen(worker_env_table[i].name) + 1 + r->v[i].n + 1;
     }
     return 0;
 }
@@ -196,14 +193,15 @@ static int rows_fill(struct rows *r, char *const *inherited, const struct worker
 static bool replaced(const struct rows *r, const char *entry)
 {
     for (unsigned i = 0; i < ENV_ID_COUNT; i++) {
-        size_t n = strlen(env_table[i].name);
-        if (strncmp(entry, env_table[i].name, n) == 0 && entry[n] == '=')
-            return r->v[i].s || env_table[i].rule == ENV_REMOVED || env_table[i].rule == ENV_OURS;
+        size_t n = strlen(worker_env_table[i].name);
+        if (strncmp(entry, worker_env_table[i].name, n) == 0 && entry[n] == '=')
+            return r->v[i].s || worker_env_table[i].rule == WORKER_ENV_REMOVED ||
+                   worker_env_table[i].rule == WORKER_ENV_OURS;
     }
     return false;
 }
 
-char **env_worker(struct el_mem *mem, char *const *inherited, const struct worker_place *p, struct el_err *e)
+char **worker_env_new(struct el_mem *mem, char *const *inherited, const struct worker_place *p, struct el_err *e)
 {
     assert(p->role && p->master_addr && p->run_id && p->signals_to_handle);
     assert(p->local_rank < p->local_world && p->rank < p->world);
@@ -227,9 +225,9 @@ char **env_worker(struct el_mem *mem, char *const *inherited, const struct worke
     for (unsigned i = 0; i < ENV_ID_COUNT; i++) {
         if (!r.v[i].s)
             continue;
-        size_t n = strlen(env_table[i].name);
+        size_t n = strlen(worker_env_table[i].name);
         *slot++ = at;
-        memcpy(at, env_table[i].name, n);
+        memcpy(at, worker_env_table[i].name, n);
         at[n] = '=';
         memcpy(at + n + 1, r.v[i].s, r.v[i].n);
         at += n + 1 + r.v[i].n;

@@ -1,7 +1,7 @@
 /* The environment of a worker: what elrun inherited, with the rows of one table added, replaced or taken out.
  * A variable that is not in the table is neither set nor changed (spec: torchrun's names, and elrun's own). */
-#ifndef CONF_ENV_H
-#define CONF_ENV_H
+#ifndef CONF_WORKER_ENV_H
+#define CONF_WORKER_ENV_H
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,32 +29,29 @@ struct worker_place {
 };
 
 /* How a row comes about. */
-enum env_rule {
-    ENV_SET,     /* always, whatever was inherited */
-    ENV_DEFAULT, /* only if nothing was inherited: the user's value wins */
-    ENV_OURS,    /* set, or not there: an inherited one was meant for another elrun's worker */
-    ENV_REMOVED, /* never reaches a worker */
+enum worker_env_rule {
+    WORKER_ENV_SET,     /* always, whatever was inherited */
+    WORKER_ENV_DEFAULT, /* only if nothing was inherited: the user's value wins */
+    WORKER_ENV_OURS,    /* set, or not there: an inherited one was meant for another elrun's worker */
+    WORKER_ENV_REMOVED, /* never reaches a worker */
 };
 
-struct env_row {
+struct worker_env_row {
     const char *name;
-    enum env_rule rule;
+    enum worker_env_rule rule;
     const char *meaning; /* one sentence; elrun.1 is checked against the names */
 };
 
 /* The table, ended by a NULL name. */
-extern const struct env_row env_table[];
+extern const struct worker_env_row worker_env_table[];
 
 /* Whether the workers get OMP_NUM_THREADS=1 from us, as from torchrun: several workers, and nothing inherited.
  * The agent says so once, in one line. */
-bool env_limits_threads(char *const *inherited, unsigned local_world);
+bool worker_env_limits_threads(char *const *inherited, unsigned local_world);
 
 /* The worker's envp, NULL at the end: one block of mem, to be freed by el_free(mem, envp).  The inherited strings are
  * not copied and must outlive it.  NULL and *e if the memory's limit is reached, or if --virtual-local-rank asks for a
  * device that CUDA_VISIBLE_DEVICES does not have. */
-char **env_worker(struct el_mem *mem, char *const *inherited, const struct worker_place *place, struct el_err *e);
-
-/* The value of a variable, as getenv: the first entry of that name, or NULL. */
-const char *env_get(char *const *env, const char *name);
+char **worker_env_new(struct el_mem *mem, char *const *inherited, const struct worker_place *place, struct el_err *e);
 
 #endif

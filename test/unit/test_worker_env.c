@@ -1,4 +1,5 @@
-#include "conf/env.h"
+#include "conf/worker_env.h"
+#include "util/env.h"
 
 #include "lib/tap.h"
 
@@ -66,12 +67,12 @@ static void test_table(void)
         {"ELRUN_WORLD_SIZE_PREVIOUS", "6"},
     };
     char *none[] = {NULL};
-    char **env = env_worker(&mem, none, &place, NULL);
+    char **env = worker_env_new(&mem, none, &place, NULL);
     for (unsigned i = 0; i < sizeof want / sizeof *want; i++)
         is_str(env_get(env, want[i].name), want[i].value, want[i].name);
     is_num(length(env), sizeof want / sizeof *want, "and no other variable");
     unsigned rows = 0;
-    for (const struct env_row *r = env_table; r->name; r++, rows++)
+    for (const struct worker_env_row *r = worker_env_table; r->name; r++, rows++)
         ok(r->meaning && r->meaning[0], r->name);
     is_num(rows, 27, "the table has four rows more: the device, two for snapshots, and the secret that is taken out");
     el_free(&mem, env);
@@ -83,11 +84,11 @@ static void test_snapshots(void)
     struct worker_place with = place;
     with.snapshot_socket = "/run/sock";
     with.python_path = "/run/py:/mine";
-    char **env = env_worker(NULL, parent, &with, NULL);
+    char **env = worker_env_new(NULL, parent, &with, NULL);
     is_str(env_get(env, "ELRUN_SOCK"), "/run/sock", "with snapshots a worker has its agent's socket");
     is_str(env_get(env, "PYTHONPATH"), "/run/py:/mine", "and the module in front of what was inherited");
     el_free(NULL, env);
-    env = env_worker(NULL, parent, &place, NULL);
+    env = worker_env_new(NULL, parent, &place, NULL);
     is_str(env_get(env, "PYTHONPATH"), "/mine", "without, PYTHONPATH is as it was");
     is_str(env_get(env, "ELRUN_SOCK"), NULL, "and a socket of another elrun is none of this one's");
     el_free(NULL, env);
@@ -110,7 +111,7 @@ static void test_inherited(void)
                       "PYTHONPATH=/p",
                       "X=\xff\xfe",
                       NULL};
-    char **env = env_worker(&mem, parent, &place, NULL);
+    char **env = worker_env_new(&mem, parent, &place, NULL);
     is_str(env[0], "HOME=/home/a", "inherited entries stay, in their order");
     ok(env[0] == parent[0], "and are not copied");
     is_str(env_get(env, "RANK"), "5", "a row replaces what was inherited");
@@ -144,17 +145,17 @@ static void test_choices(void)
     one.use_agent_store = false;
     one.error_file = NULL;
     one.role = "";
-    char **env = env_worker(&mem, none, &one, NULL);
+    char **env = worker_env_new(&mem, none, &one, NULL);
     ok(!env_get(env, "OMP_NUM_THREADS"), "one worker: threads are left alone");
     is_str(env_get(env, "TORCHELASTIC_USE_AGENT_STORE"), "False", "Python's spelling");
     is_str(env_get(env, "TORCHELASTIC_ERROR_FILE"), "", "no logs: empty, but there");
     is_str(env_get(env, "ROLE_NAME"), "", "an empty role");
     el_free(&mem, env);
-    ok(!env_limits_threads(none, 1) && env_limits_threads(none, 2) && !env_limits_threads(omp, 2),
+    ok(!worker_env_limits_threads(none, 1) && worker_env_limits_threads(none, 2) && !worker_env_limits_threads(omp, 2),
        "the line about threads comes with several workers and nothing inherited");
     struct el_err e = {0};
     mem.fail_after = 0;
-    ok(!env_worker(&mem, none, &place, &e) && e.status == EL_EXIT_OSERR, "no memory: an error");
+    ok(!worker_env_new(&mem, none, &place, &e) && e.status == EL_EXIT_OSERR, "no memory: an error");
     mem.fail_after = -1;
 }
 
@@ -166,7 +167,7 @@ static void is_device(char *visible, unsigned local_rank, const char *want, cons
     p.local_world = 8;
     p.local_rank = local_rank;
     struct el_err e = {0};
-    char **env = env_worker(&mem, parent, &p, &e);
+    char **env = worker_env_new(&mem, parent, &p, &e);
     is_str(env ? env_get(env, "CUDA_VISIBLE_DEVICES") : NULL, want, what);
     if (env)
         is_str(env_get(env, "LOCAL_RANK"), "0", "LOCAL_RANK is 0");
