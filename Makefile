@@ -41,7 +41,7 @@ TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
 # Tests with a python of their own, and what makes it: not for every change.
 SLOW := $(wildcard test/e2e/frameworks_*.sh)
 E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
-PURE ?= check-pure
+PURE ?= check-pure check-layers
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
 # Made anew each time: ar would keep the members of files that were renamed or removed.  One that is gone changes the list.
@@ -222,7 +222,7 @@ check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 	@$(SIDE) swarm T=$(or $(T),5) KNOWN=--known
 # The only threads there are: the pool and the writers of sinks, behind src/loop.  Only what these tests reach is built.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=test/lib/memfs.c
-REACH := loop/* proc/* util/* ckpt/* incident/text agent/console agent/console_io agent/env agent/steps
+REACH := loop/* sys/* proc/* output/* util/* ckpt/* snapshot/*
 THREADED := loop sink output summer vault
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan
@@ -233,6 +233,9 @@ check-tsan-here: built-tsan
 # The core may use what it defines itself and what test/lib/pure.allow names: nothing else.
 check-pure: $(call obj,$(CORE))
 	@nm -A $^ | awk -f test/lib/pure.awk test/lib/pure.allow -
+# Includes point down, from folder to folder (test/lib/layers.txt).
+check-layers:
+	@awk -f test/lib/layers.awk test/lib/layers.txt $(ALL) $(filter src/%,$(HDRS)) $(CHILD) > $(BUILD)/layers.said; cat $(BUILD)/layers.said; test ! -s $(BUILD)/layers.said
 check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
 # One seed, one trace: the first thousand lives of a node end in the same digest, whoever compiled them.

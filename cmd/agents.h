@@ -3,7 +3,7 @@
 #define CMD_AGENTS_H
 #include <stdbool.h>
 
-#include "rdzv/client.h"
+#include "control/client.h"
 
 #define AGENTS_MAX 256
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ckpt.h"
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

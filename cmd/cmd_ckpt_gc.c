@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "ckpt.h"
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "ckpt/gc.h"
 #include "util/auto.h"
 #include "util/parse.h"

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "agents.h"
 #include "ckpt.h"
 #include "json.h"
 #include "loop/loop.h"
-#include "rdzv/overview.h"
-#include "rdzv/standing.h"
+#include "coord/overview.h"
+#include "coord/standing.h"
 #include "util/parse.h"
 
 #define ANSWER_LIMIT EL_SEC(10) /* between two rows: an agent that is being asked for a save says something sooner */

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "ckpt.h"
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

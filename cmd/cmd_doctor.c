@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "agent/doctor.h"
-#include "agent/env.h"
+#include "util/env.h"
 #include "cmd.h"
 #include "util/auto.h"
 

@@ -1,7 +1,7 @@
 /* elrun help: the overview, the options of a command, exit statuses, signals. */
 #include <string.h>
 
-#include "agent/env.h"
+#include "conf/worker_env.h"
 #include "cmd.h"
 #include "probe/check.h"
 #include "util/auto.h"
@@ -93,7 +93,7 @@ static void help_signals(struct el_buf *out)
 static void help_environment(struct el_buf *out)
 {
     el_buf_puts(out, "A worker inherits the environment of elrun, with these changes:\n\n");
-    for (const struct env_row *row = env_table; row->name; row++) {
+    for (const struct worker_env_row *row = worker_env_table; row->name; row++) {
         el_buf_printf(out, "  %-32s", row->name);
         opt_wrap(out, row->meaning, 34, 34);
     }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

@@ -2,11 +2,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/conf.h"
+#include "conf/conf.h"
 #include "agent/health.h"
 #include "probe.h"
 #include "probe/pair_tcp.h"
-#include "proc/gpu.h"
+#include "sys/gpu.h"
 #include "util/auto.h"
 #include "util/parse.h"
 

@@ -7,10 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "cmd.h"
-#include "trace/chronicle.h"
-#include "trace/gather.h"
+#include "history/chronicle.h"
+#include "history/gather.h"
+#include "util/env.h"
 #include "util/auto.h"
 #include "util/parse.h"
 
@@ -72,7 +73,7 @@ static bool speaks_utf8(char *const *env)
 {
     const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *v = NULL;
     for (size_t i = 0; i < COUNT_OF(names) && !(v && *v); i++)
-        v = opt_getenv(env, names[i]);
+        v = env_get(env, names[i]);
     return v && (strstr(v, "UTF-8") || strstr(v, "utf8") || strstr(v, "UTF8") || strstr(v, "utf-8"));
 }
 
@@ -89,9 +90,9 @@ static int64_t zone_of(const struct chronicle *c)
 static void write_text(const struct chronicle *c, const struct report_conf *conf, char *const *env, struct el_buf *out)
 {
     bool terminal = isatty(STDOUT_FILENO);
-    bool colour = terminal && console_wants_colour(opt_getenv(env, "NO_COLOR"), opt_getenv(env, "TERM"));
+    bool colour = terminal && console_wants_colour(env_get(env, "NO_COLOR"), env_get(env, "TERM"));
     struct chronicle_look look = {
-        .line = {.columns = conf->columns ? conf->columns : columns_of(STDOUT_FILENO, opt_getenv(env, "COLUMNS")),
+        .line = {.columns = conf->columns ? conf->columns : columns_of(STDOUT_FILENO, env_get(env, "COLUMNS")),
                  .utf8 = speaks_utf8(env),
                  .colour = colour,
                  .zone_sec = zone_of(c)},

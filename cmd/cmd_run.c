@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "agent/agent_io.h"
-#include "agent/conf.h"
-#include "agent/run_options.h"
+#include "conf/conf.h"
+#include "conf/run_options.h"
 #include "cmd.h"
-#include "proc/clone.h"
+#include "sys/clone.h"
 #include "util/log.h"
 
 /* A script that is not there may be a command that was misspelled: "elrun verison".  Whatever has a dot or a slash, or

@@ -6,12 +6,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "agents.h"
 #include "control.h"
 #include "json.h"
-#include "rdzv/overview.h"
-#include "rdzv/standing.h"
+#include "coord/overview.h"
+#include "coord/standing.h"
+#include "util/env.h"
 #include "util/auto.h"
 
 struct status_conf {
@@ -194,7 +195,7 @@ static int run(const struct call *call, struct el_err *e)
         return status;
     s.conf = &conf;
     s.terminal = isatty(STDOUT_FILENO);
-    s.colour = s.terminal && console_wants_colour(opt_getenv(call->env, "NO_COLOR"), opt_getenv(call->env, "TERM"));
+    s.colour = s.terminal && console_wants_colour(env_get(call->env, "NO_COLOR"), env_get(call->env, "TERM"));
     struct msg m = {.type = MSG_STATUS, .u.status = {.run_id = conf.control.run_id, .watch = conf.watch}};
     struct rdzv_client *c = rdzv_client_open(conf.control.endpoint, conf.control.timeout, e);
     if (!c) {

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "store.h"
-#include "store/serve.h"
+#include "coord/serve.h"
+#include "util/env.h"
 #include "util/auto.h"
 #include "util/parse.h"
 
@@ -151,7 +152,7 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
         .keep_ended = conf->forget_after,
         .port_file = conf->port_file,
         .env = call->env,
-        .notify = opt_getenv(call->env, "NOTIFY_SOCKET"),
+        .notify = env_get(call->env, "NOTIFY_SOCKET"),
         .print_port = conf->port == 0,
         .json = conf->json,
         .verbose = conf->verbose,

@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 #include "probe/role.h"
-#include "proc/self.h"
+#include "sys/self.h"
 #include "util/file.h"
 #include "util/log.h"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/host.h"
+#include "sys/host.h"
 #include "agent/look.h"
 #include "probe.h"
 #include "probe/alone.h"
@@ -15,6 +15,7 @@
 #include "probe/limits.h"
 #include "probe/report.h"
 #include "probe/visit.h"
+#include "util/env.h"
 #include "util/auto.h"
 
 #define MEMORY_MAX ((size_t)256 << 20)
@@ -90,7 +91,7 @@ static int look(struct alone *a, struct el_err *e)
 {
     const struct probe_conf *c = a->conf;
     bool nccl = use_nccl(a), terminal = isatty(STDERR_FILENO);
-    const char *term = opt_getenv(a->call->env, "TERM"), *tmp = opt_getenv(a->call->env, "TMPDIR");
+    const char *term = env_get(a->call->env, "TERM"), *tmp = env_get(a->call->env, "TMPDIR");
     struct alone_conf conf = {
         .timeout = c->timeout,
         .progress = terminal && term && strcmp(term, "dumb") != 0,

@@ -3,15 +3,15 @@
  *     idle -> preparing -> running -> stopping -> collecting -> (preparing | ended)
  *
  * The shell (agent_io.c) performs the actions and sends their results back as events; no action is assumed to succeed.
- * The worker group itself is src/proc/policy, whether a failure is tried again is src/incident/decide; restart budget
+ * The worker group itself is src/proc/policy, whether a failure is tried again is src/failure/decide; restart budget
  * and signals are decided here. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 #include <stdbool.h>
 
-#include "incident/decide.h"
+#include "failure/decide.h"
 #include "proc/policy.h"
-#include "rdzv/budget.h"
+#include "coord/budget.h"
 #include "util/mem.h"
 #include "util/time.h"
 
@@ -52,8 +52,8 @@ struct agent_conf {
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;
-    bool captures;      /* before workers are signalled, what those that live hold may be captured (ckpt/capture.h) */
-    bool captures_stay; /* … and outlives the job, since it is written to disk */
+    bool captures; /* before workers are signalled, what those that live hold may be captured (snapshot/capture.h) */
+    bool captures_stay;                 /* … and outlives the job, since it is written to disk */
     bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
 

@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "proc/signame.h"
+#include "sys/signame.h"
+#include "util/env.h"
 #include "util/file.h"
+#include "conf/entry.h"
+#include "conf/conf.h"
 
 /* --- the core and its inbox --- */
 
@@ -352,7 +355,8 @@ static void on_own_text(void *output)
 static void start_output(struct node *n, struct el_err *e)
 {
     struct output_conf conf = {
-        .run = n->conf,
+        .options = &n->conf->output,
+        .role = n->conf->role,
         .run_id = workers_run_id(n),
         .nproc = n->nproc,
         .out = console_sink(n->console, 1),
@@ -484,7 +488,7 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     }
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
-    if (host_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
+    if (entry_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
         tell_close(n);
         free(n);
         return -1;

@@ -1,7 +1,7 @@
 /* The shell of the node core: turns its actions into processes, pipes and words, and what comes back into events. */
 #ifndef AGENT_AGENT_IO_H
 #define AGENT_AGENT_IO_H
-#include "agent/conf.h"
+#include "conf/conf.h"
 #include "util/err.h"
 
 /* Runs the job of one node to its end; env is what workers inherit.  Returns elrun's exit status; on -1 nothing was

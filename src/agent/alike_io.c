@@ -1,17 +1,17 @@
-/* Whether ranks of other nodes hold the same as those of this one in parts that they share (rdzv/comparing.h): digests
+/* Whether ranks of other nodes hold the same as those of this one in parts that they share (coord/comparing.h): digests
  * are told, and the tensors behind them when they are asked for. */
 #include <string.h>
 
 #include "agent/node.h"
-#include "ckpt/alike_table.h"
-#include "ckpt/keeper.h"
-#include "ckpt/replicas.h"
-#include "rdzv/comparing_msg.h"
+#include "snapshot/alike_table.h"
+#include "snapshot/keeper.h"
+#include "snapshot/replicas.h"
+#include "control/comparing_msg.h"
 
 int alike_init(struct node *n, struct el_err *e)
 {
     n->replicas = replicas_new();
-    n->digests_text = el_alloc(NULL, REPLICAS_TEXT + 1);
+    n->digests_text = el_alloc(NULL, COMPARING_DIGESTS_TEXT + 1);
     return n->replicas && n->digests_text ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
@@ -31,7 +31,7 @@ static void tell(struct node *n)
 {
     const struct msg_world *w = membership_world(n->membership);
     struct member_digests now = {.number = w->number, .coord = w->coord, .text = n->digests_text};
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     if (!replicas_text(n->replicas, &now.step, &now.lineage, text))
         return;
     const struct member_digests *was = &n->digests;

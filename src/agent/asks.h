@@ -1,9 +1,10 @@
 /* Where people of this host ask an agent about its node: a stream socket in the run folder, which speaks the control
- * protocol (rdzv/msg.h), so that a job without a coordinator can be asked, too.  Who may enter the folder may ask. */
+ * protocol (control/msg.h), so that a job without a coordinator can be asked, too.  Who may enter the folder may ask.
+ */
 #ifndef AGENT_ASKS_H
 #define AGENT_ASKS_H
 #include "loop/loop.h"
-#include "rdzv/msg.h"
+#include "control/msg.h"
 
 #define ASKS_NAME       "control"         /* of the socket: elrun ckpt finds it by that */
 #define ASKS_MAX        16                /* at the same time; more are closed without a word */

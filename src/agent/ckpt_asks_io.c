@@ -7,7 +7,7 @@
 
 #include "agent/asks.h"
 #include "agent/node.h"
-#include "ckpt/keeper.h"
+#include "snapshot/keeper.h"
 #include "ckpt/ckpt.h"
 
 #define TELL_EVERY EL_MS(500) /* how far a save is: also a sign of life */

@@ -2,10 +2,13 @@
  * coordinator decides that; alone this node does, by the same rules. */
 #include <stdio.h>
 
-#include "agent/conf_rdzv.h"
+#include "conf/conf_rdzv.h"
 #include "agent/node.h"
 #include "ckpt/layout.h"
 #include "util/log.h"
+#include "coord/common.h"
+#include "coord/restore.h"
+#include "snapshot/pin.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
 

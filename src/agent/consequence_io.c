@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/node.h"
-#include "incident/ending.h"
+#include "failure/ending.h"
 
 enum { TICK = EL_MS(250), SAY_AFTER = EL_MS(500), LOOK_TIME = EL_SEC(1) };
 

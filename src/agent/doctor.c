@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/auto.h"
 
 #define MIB (1024ull * 1024)

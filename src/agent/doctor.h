@@ -1,7 +1,7 @@
 /* What `elrun doctor` thinks of a host: facts in, rows with a verdict and advice out. */
 #ifndef AGENT_DOCTOR_H
 #define AGENT_DOCTOR_H
-#include "agent/host.h"
+#include "sys/host.h"
 #include "util/buf.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_BAD };

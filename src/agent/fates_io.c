@@ -1,9 +1,9 @@
 #include <stdio.h>
 
-#include "agent/conf.h"
+#include "conf/conf.h"
 #include "agent/fates.h"
 #include "ckpt/layout.h"
-#include "ckpt/wsock.h"
+#include "snapshot/wsock.h"
 
 static void send_event(struct wsock *sock, unsigned worker, const struct wmsg_event *ev)
 {

@@ -6,8 +6,8 @@
 
 #include "agent/hang.h"
 #include "agent/node.h"
-#include "proc/scene.h"
-#include "proc/usage.h"
+#include "sys/scene.h"
+#include "sys/usage.h"
 
 #define CLOSE_LOOK_TIME EL_SEC(2)
 #define CLOSE_LOOK_MAX  16u /* workers whose threads are told one by one */

@@ -1,4 +1,4 @@
-/* A node's part in health checks.  The coordinator says what is to be done, and judges (rdzv/probing.h); here the
+/* A node's part in health checks.  The coordinator says what is to be done, and judges (coord/probing.h); here the
  * stages are run (probe/node.h), their results kept for as long as somebody may ask for them again, and the verdict
  * told to the user.  A job of one node has no coordinator: it checks itself before an attempt. */
 #ifndef AGENT_HEALTH_H
@@ -8,7 +8,7 @@
 
 #include "probe/rails.h"
 #include "proc/reap.h"
-#include "rdzv/msg.h"
+#include "control/msg.h"
 #include "util/err.h"
 #include "util/time.h"
 

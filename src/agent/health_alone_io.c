@@ -4,9 +4,9 @@
 
 #include "agent/health_private.h"
 #include "agent/node.h"
-#include "incident/text.h"
+#include "util/text.h"
 
-/* As rdzv/health.c has it for several. */
+/* As coord/health.c has it for several. */
 static bool is_due(const struct node *n)
 {
     bool suspicious = false;

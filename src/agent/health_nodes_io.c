@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "agent/agent_io.h"
-#include "agent/conf.h"
+#include "conf/conf.h"
 #include "agent/health.h"
 #include "agent/look.h"
-#include "rdzv/health.h"
+#include "coord/health.h"
 
 enum { WORDS_MAX = 16, WORD_BYTES = 512 };
 

@@ -4,9 +4,9 @@
 #define AGENT_HEALTH_PRIVATE_H
 #include "agent/health.h"
 #include "agent/health_files.h"
-#include "agent/host.h"
+#include "sys/host.h"
 #include "probe/node.h"
-#include "rdzv/probing.h"
+#include "coord/probing.h"
 
 struct rail {
     bool runs, done;

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/job_report.h"
+#include "coord/job_report.h"
 #include "agent/node.h"
 #include "agent/told.h"
 #include "util/ranges.h"
-#include "incident/absent.h"
-#include "incident/record.h"
-#include "proc/scene.h"
+#include "failure/absent.h"
+#include "failure/record.h"
+#include "sys/scene.h"
 
 struct incidents {
     struct job_report report;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "rdzv/msg.h"
+#include "control/msg.h"
 
 #define LOG_PIECE_SCAN_BYTES (64u << 10)
 #define LOG_PIECE_BACK_BYTES ((off_t)16 << 20) /* the last lines are looked for so far back */

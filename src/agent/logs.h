@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rdzv/msg.h"
+#include "control/msg.h"
 
 /* Makes of bytes a text of at most MSG_STREAM_MAX bytes that a message carries as it is: what is no UTF-8, and NUL,
  * becomes U+FFFD.  Returns how many bytes were used.  A character that may go on behind them stays, unless this is the

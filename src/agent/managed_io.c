@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/conf_rdzv.h"
+#include "conf/conf_rdzv.h"
 #include "agent/node.h"
 #include "agent/told.h"
-#include "proc/signame.h"
+#include "sys/signame.h"
 #include "util/sockaddr.h"
 
 /* --- orders --- */

@@ -1,6 +1,6 @@
-/* From a committed slot to a committed checkpoint: which step is written next is decided by ckpt/persist.h, the thread
- * that writes is ckpt/disk.h; here they meet the job.  Training never waits for any of it, and nothing that goes wrong
- * with the disk ends it. */
+/* From a committed slot to a committed checkpoint: which step is written next is decided by snapshot/persist.h, the
+ * thread that writes is snapshot/disk.h; here they meet the job.  Training never waits for any of it, and nothing that
+ * goes wrong with the disk ends it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "agent/persist_private.h"
-#include "proc/signame.h"
+#include "sys/signame.h"
 #include "util/log.h"
 
 #define PROGRESS_EVERY EL_MS(200)

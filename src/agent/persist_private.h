@@ -2,10 +2,10 @@
 #ifndef AGENT_PERSIST_PRIVATE_H
 #define AGENT_PERSIST_PRIVATE_H
 #include "agent/node.h"
-#include "ckpt/disk.h"
-#include "ckpt/keeper.h"
-#include "ckpt/persist.h"
-#include "ckpt/vault.h"
+#include "snapshot/disk.h"
+#include "snapshot/keeper.h"
+#include "snapshot/persist.h"
+#include "snapshot/vault.h"
 
 struct persisting {
     struct node *node;

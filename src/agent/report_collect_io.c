@@ -5,9 +5,9 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "incident/absent.h"
-#include "incident/caught.h"
-#include "incident/hung.h"
+#include "failure/absent.h"
+#include "failure/caught.h"
+#include "failure/hung.h"
 
 static bool evidence_complete(const struct node *n)
 {
@@ -229,7 +229,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
                                                                               : FAILURE_WATCH_NO;
     if (err->path)
         failure_set_line(f, &f->log_file, err->path, NULL);
-    if (n->membership && n->conf->log_dir)
+    if (n->membership && n->conf->output.log_dir)
         failure_set_line(f, &f->log_dir, output_log_dir(n->output), NULL);
     f->said_at = err->at;
     f->spoke_first = err->at && f->wall_usec - ((int64_t)f->at - (int64_t)err->at) <= f->stop_wall_usec;

@@ -6,9 +6,10 @@
 #include "agent/node.h"
 #include "agent/report_private.h"
 #include "agent/told.h"
-#include "incident/farewell.h"
-#include "incident/summary.h"
-#include "proc/signame.h"
+#include "failure/farewell.h"
+#include "failure/summary.h"
+#include "util/env.h"
+#include "sys/signame.h"
 
 /* Of several nodes the coordinator and the one of rank 0 print the report; this one too, if it never heard the end. */
 static void say_own_failure(struct node *n)

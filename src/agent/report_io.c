@@ -7,11 +7,11 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "incident/farewell.h"
-#include "incident/hung.h"
-#include "incident/refusal.h"
-#include "incident/summary.h"
-#include "proc/signame.h"
+#include "failure/farewell.h"
+#include "failure/hung.h"
+#include "failure/refusal.h"
+#include "failure/summary.h"
+#include "sys/signame.h"
 
 static void on_note(void *ctx);
 
@@ -158,7 +158,7 @@ static void on_note(void *ctx)
 /* Where there is something to look at; a temporary folder in which nothing was written is gone by now. */
 const char *report_logs(const struct node *n)
 {
-    return n->conf->log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
+    return n->conf->output.log_dir ? output_log_dir(n->output) : n->kept_logs[0] ? n->kept_logs : NULL;
 }
 
 /* A worker failed, and what should have been its restart could not even be prepared. */

@@ -3,7 +3,7 @@
 #ifndef AGENT_REPORT_PRIVATE_H
 #define AGENT_REPORT_PRIVATE_H
 #include "agent/node.h"
-#include "incident/summary.h"
+#include "failure/summary.h"
 
 /* Ended by elrun because of another one: its evidence tells nothing. */
 bool report_was_stopped(const struct node *n, unsigned slot);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/env.h"
+#include "util/env.h"
 #include "client/client.h"
 #include "loop/pool.h"
 #include "util/auto.h"

@@ -1,6 +1,6 @@
-/* This node's share of checkpoints that several nodes write (rdzv/saving.h): what it holds is told to the coordinator,
- * and what that orders is done by the thread of ckpt/disk.h.  The order itself is the membership's (agent/member.h);
- * here are the bytes. */
+/* This node's share of checkpoints that several nodes write (coord/saving.h): what it holds is told to the coordinator,
+ * and what that orders is done by the thread of snapshot/disk.h.  The order itself is the membership's
+ * (member/member.h); here are the bytes. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/host.h"
-#include "ckpt/keeper.h"
-#include "rdzv/saving.h"
+#include "sys/host.h"
+#include "snapshot/keeper.h"
+#include "coord/saving.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

@@ -5,15 +5,15 @@
 #define AGENT_SNAPSHOTS_H
 #include <stdint.h>
 
-#include "agent/conf.h"
+#include "conf/conf.h"
 #include "agent/stops.h"
 #include "ckpt/layout.h"
-#include "ckpt/load.h"
-#include "ckpt/pin.h"
+#include "snapshot/load.h"
+#include "snapshot/pin.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "proc/reap.h"
-#include "rdzv/restore.h"
+#include "coord/restore.h"
 
 #define SNAPSHOTS_PATIENCE EL_SEC(30) /* so long a worker waits for others that take no snapshots */
 

@@ -1,4 +1,4 @@
-/* Where this node's workers are, and where they are to stop: their status pages (ckpt/page.h), planned changes that
+/* Where this node's workers are, and where they are to stop: their status pages (snapshot/page.h), planned changes that
  * wait for a step boundary. */
 #ifndef AGENT_STOPS_H
 #define AGENT_STOPS_H

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "ckpt/mem.h"
-#include "ckpt/page.h"
+#include "snapshot/mem.h"
+#include "snapshot/page.h"
 #include "util/log.h"
 
 #define LOOK_EVERY EL_MS(20) /* while a boundary is ahead: has somebody run past it? */

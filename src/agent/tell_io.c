@@ -1,4 +1,4 @@
-/* What happens on this node, as events (trace/event.h); of a job of one node also what happens to the job, which
+/* What happens on this node, as events (event/event.h); of a job of one node also what happens to the job, which
  * otherwise its coordinator says. */
 #include <assert.h>
 #include <stdio.h>
@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "incident/dlrover.h"
-#include "incident/record.h"
-#include "incident/summary.h"
-#include "incident/text.h"
-#include "proc/logtree.h"
-#include "proc/signame.h"
-#include "rdzv/health.h"
+#include "failure/dlrover.h"
+#include "failure/record.h"
+#include "failure/summary.h"
+#include "util/text.h"
+#include "output/logtree.h"
+#include "sys/signame.h"
+#include "coord/health.h"
 
 static struct event event_of(const struct node *n, enum event_type type)
 {
@@ -40,12 +40,12 @@ static void tell_hook(struct node *n, enum hook_kind kind, const struct event *e
 
 /* --- of the job --- */
 
-static void tell_alone(struct node *n, enum rdzv_note_type type, const char *text, int64_t status)
+static void tell_alone(struct node *n, enum note_type type, const char *text, int64_t status)
 {
     struct event ev = event_of(n, EVENT_OF_NOTE(type));
     if (n->membership)
         return;
-    ev.u.note = (struct event_note){.node = type == RDZV_NOTE_FAILED ? n->host : NULL, .text = text, .status = status};
+    ev.u.note = (struct event_note){.node = type == NOTE_FAILED ? n->host : NULL, .text = text, .status = status};
     tell(n, &ev);
 }
 
@@ -161,7 +161,7 @@ void tell_moved(struct node *n, enum agent_state before)
             tell_hook(n, HOOK_PRE_STOP, &ev);
         }
         snprintf(text, sizeof text, "round %u stops: %s", n->core.attempts, cause_word(n));
-        tell_alone(n, RDZV_NOTE_STOPPING, text, -1);
+        tell_alone(n, NOTE_STOPPING, text, -1);
     } else if (now == AGENT_COLLECTING) {
         assert(before == AGENT_RUNNING || before == AGENT_STOPPING);
         ev = event_of(n, EVENT_WORKERS_STOPPED);
@@ -170,7 +170,7 @@ void tell_moved(struct node *n, enum agent_state before)
         tell(n, &ev);
         tell_hook(n, HOOK_POST_STOP, &ev);
         snprintf(text, sizeof text, "round %u is closed: %s", n->core.attempts, cause_word(n));
-        tell_alone(n, RDZV_NOTE_CLOSED, text, -1);
+        tell_alone(n, NOTE_CLOSED, text, -1);
     } else if (before == AGENT_PREPARING && now != AGENT_RUNNING) {
         hooks_cancel(n->hooks, HOOK_PRE_START);
     }
@@ -182,7 +182,7 @@ void tell_prepared(struct node *n)
     char text[128];
     begin_log(n);
     snprintf(text, sizeof text, "round %u: 1 node, %u worker%s", n->core.attempts, n->nproc, n->nproc == 1 ? "" : "s");
-    tell_alone(n, RDZV_NOTE_FORMED, text, -1);
+    tell_alone(n, NOTE_FORMED, text, -1);
     struct event ev = event_of(n, EVENT_WORKERS_STARTING);
     ev.u.workers_starting = (struct event_workers_starting){
         .first_rank = workers_rank(n, 0),
@@ -238,7 +238,7 @@ void tell_worker_failed(struct node *n, const char *how, unsigned slot)
 {
     char text[512];
     snprintf(text, sizeof text, "rank %u on %s: %s", workers_rank(n, slot), n->host, how);
-    tell_alone(n, RDZV_NOTE_FAILED, text, -1);
+    tell_alone(n, NOTE_FAILED, text, -1);
 }
 
 /* Whether the node is set aside is the coordinator's business; who cordons nodes wants to hear of it in any case. */
@@ -362,7 +362,7 @@ void tell_end(struct node *n, const char *why)
     text_copy(n->end_why, sizeof n->end_why, why ? why : "", why ? strlen(why) : 0);
     snprintf(text, sizeof text, "status %d: %s", n->status, why ? n->end_why : "success");
     tell_account(n);
-    tell_alone(n, RDZV_NOTE_ENDED, text, n->status);
+    tell_alone(n, NOTE_ENDED, text, n->status);
     struct event ev = end_event(n);
     tell(n, &ev);
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "incident/text.h"
+#include "util/text.h"
 
 static const char stopping[] = "stopping: ";
 

@@ -1,6 +1,6 @@
 /* A worker that has raised, and stands: nothing ends it, and nobody hears of it until the others' time runs out.  Pure.
  *
- * What is known: its last words are an exception that by its form nobody has caught (incident/ending.h); since then it
+ * What is known: its last words are an exception that by its form nobody has caught (failure/ending.h); since then it
  * has printed nothing and used no processor time; its main thread waits for another thread of it.  An exception that
  * was caught at the module's top and printed, with a long wait behind it, looks the same: so it is said as what it is.
  */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proc/scene.h"
+#include "sys/scene.h"
 #include "util/time.h"
 
 #define UNENDED_TIME  EL_SEC(3) /* since the first look */

@@ -4,8 +4,8 @@
 
 #include "agent/node.h"
 #include "agent/unended.h"
-#include "incident/ending.h"
-#include "incident/text.h"
+#include "failure/ending.h"
+#include "util/text.h"
 
 #define EVERY   EL_SEC(1)
 #define SETTLED EL_SEC(2) /* who prints more often than that is not looked at */

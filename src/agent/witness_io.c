@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "agent/node.h"
-#include "proc/corefile.h"
-#include "proc/kmsg.h"
-#include "proc/scene.h"
+#include "sys/corefile.h"
+#include "sys/kmsg.h"
+#include "sys/scene.h"
 
 /* For the look before the first signal, in the processor's time, of which it takes a quarter of what the siblings'
  * signal may take; and in all, on a host where this process hardly gets one. */

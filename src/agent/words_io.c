@@ -1,6 +1,6 @@
-/* Last words of workers that live (ckpt/capture.h): a second socket, at which a thread of each worker listens while its
- * script may stand in a collective; and what is done between a failure and the signal that stops the others.  Among
- * several nodes the coordinator decides which step it is (rdzv/lastwords.h), and when it is over. */
+/* Last words of workers that live (snapshot/capture.h): a second socket, at which a thread of each worker listens while
+ * its script may stand in a collective; and what is done between a failure and the signal that stops the others.  Among
+ * several nodes the coordinator decides which step it is (coord/lastwords.h), and when it is over. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "agent/node.h"
-#include "ckpt/capture.h"
-#include "ckpt/page.h"
-#include "ckpt/wsock.h"
+#include "snapshot/capture.h"
+#include "snapshot/page.h"
+#include "snapshot/wsock.h"
 #include "util/log.h"
+#include "coord/lastwords.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
 

@@ -8,11 +8,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agent/argv.h"
+#include "conf/argv.h"
 #include "agent/node.h"
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "proc/typed.h"
 #include "util/file.h"
+#include "conf/entry.h"
+#include "conf/worker_env.h"
 
 /* --- once --- */
 
@@ -45,7 +47,7 @@ static void choose_terminal(struct node *n)
 
 static int find_program(struct node *n, struct el_err *e)
 {
-    if (host_check_entry(n->conf, n->env, n->program, e) < 0)
+    if (entry_check(n->conf, n->env, n->program, e) < 0)
         return -1;
     if (n->conf->entry == CONF_PROGRAM)
         return 0;
@@ -87,7 +89,7 @@ int workers_init(struct node *n, struct el_err *e)
                        "--interactive gives standard input to local rank 0 as its terminal, but it is none");
     if (find_program(n, e) < 0)
         return -1;
-    if (n->conf->numa != CONF_NUMA_OFF && !(n->numa = numa_plans_new(n->conf->numa, n->nproc, n->env, e)))
+    if (n->conf->numa != NUMA_OFF && !(n->numa = numa_plans_new(n->conf->numa, n->nproc, n->env, e)))
         return -1;
     n->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (n->null_fd < 0)
@@ -222,7 +224,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
     struct worker_place place = place_of(n, slot, error_file);
     struct argv_plan plan = {
         .entry = n->conf->entry, .python = n->python.path, .script = n->conf->script, .args = n->conf->args};
-    char **env = env_worker(NULL, n->env, &place, e);
+    char **env = worker_env_new(NULL, n->env, &place, e);
     char **argv = env ? argv_worker(NULL, &plan, slot, e) : NULL;
     pid_t pid = -1;
     if (argv) {
@@ -267,7 +269,7 @@ static void all_started(struct node *n)
     hang_watch_begin(n);
     unended_begin(n);
     console_status_hide(n->console, output_terminal_shared(n->output));
-    if (!n->said_threads && env_limits_threads(n->env, n->nproc))
+    if (!n->said_threads && worker_env_limits_threads(n->env, n->nproc))
         el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",
                n->nproc);
     n->said_threads = true;

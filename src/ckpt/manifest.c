@@ -8,7 +8,7 @@
 #include "ckpt/crc32c.h"
 #include "ckpt/layout.h"
 #include "ckpt/lineage.h"
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/auto.h"
 #include "util/base64.h"
 #include "util/parse.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ckpt/st.h"
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/parse.h"
 #include "util/sort.h"
 #include "util/utf8.h"

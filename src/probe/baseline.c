@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/json_limit.h"
 #include "util/parse.h"
 

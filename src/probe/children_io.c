@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "proc/spawn.h"
 #include "util/file.h"
 

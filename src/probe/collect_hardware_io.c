@@ -8,7 +8,7 @@
 
 #include "probe/collect.h"
 #include "probe/sysread.h"
-#include "proc/kmsg.h"
+#include "sys/kmsg.h"
 #include "util/file.h"
 #include "util/scan.h"
 #include "util/time.h"

@@ -8,11 +8,11 @@
 #include <sys/timex.h>
 #include <time.h>
 
-#include "agent/host.h"
+#include "sys/host.h"
 #include "probe/collect.h"
 #include "probe/facts.h"
 #include "probe/sysread.h"
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "util/file.h"
 #include "util/scan.h"
 

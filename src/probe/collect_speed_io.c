@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/host.h"
+#include "sys/host.h"
 #include "probe/collect.h"
 #include "probe/metric.h"
 #include "probe/sysread.h"

@@ -6,7 +6,7 @@
 
 #include "probe/node_private.h"
 #include "probe/role.h"
-#include "proc/self.h"
+#include "sys/self.h"
 #include "util/log.h"
 
 enum use { USE_NONE, USE_JOB, USE_RAIL };

@@ -3,7 +3,7 @@
 #define PROBE_NODE_PRIVATE_H
 #include "probe/helper.h"
 #include "probe/node.h"
-#include "proc/gpu.h"
+#include "sys/gpu.h"
 
 #define NODE_JOBS_MAX  (CHECK_GROUPS + GPU_JOBS_MAX + 2)
 #define GPU_JOBS_MAX   GPU_MAX

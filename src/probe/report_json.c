@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "incident/text.h"
+#include "util/text.h"
 #include "probe/report_private.h"
 #include "probe/versions.h"
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/text.h"
-#include "incident/xid.h"
-#include "proc/kmsg.h"
+#include "util/text.h"
+#include "sys/xid.h"
+#include "sys/kmsg.h"
 #include "util/ranges.h"
 #include "util/scan.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "incident/text.h"
+#include "util/text.h"
 #include "util/auto.h"
 #include "util/utf8.h"
 

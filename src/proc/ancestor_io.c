@@ -1,6 +1,6 @@
 #include "proc/ancestor.h"
 
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "util/file.h"
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */

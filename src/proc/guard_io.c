@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "loop/loop.h"
-#include "proc/cgroup.h"
+#include "sys/cgroup.h"
 #include "proc/spawn.h"
 #include "util/tree.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 #include "util/file.h"
 
 #define ORPHANS_MAX 4096 /* looked at in one call; more are found by the next one */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "proc/guard.h"
-#include "proc/numa.h"
-#include "proc/program.h"
+#include "sys/numa.h"
+#include "sys/program.h"
 #include "util/parse.h"
 
 #define OOM_ADJ_MAX 1000

@@ -1,5 +1,7 @@
 #include "util/opt.h"
 
+#include "util/env.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -346,15 +348,6 @@ static int take_words(struct scan *s)
 
 /* --- environment and defaults ------------------------------------------------------------------------------------- */
 
-const char *opt_getenv(char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-    for (; env && *env; env++)
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-            return *env + n + 1;
-    return NULL;
-}
-
 static int take_flag_from_env(const struct scan *s, const struct opt_row *row, const char *value)
 {
     int64_t number;
@@ -376,9 +369,9 @@ static int take_rest(const struct scan *s, char **env)
         const struct opt_row *row = &s->t->rows[i];
         if (s->result->seen[i] != FROM_DEFAULT || row->type == OPT_STOP)
             continue;
-        const char *name = row->env, *value = name ? opt_getenv(env, name) : NULL;
+        const char *name = row->env, *value = name ? env_get(env, name) : NULL;
         if (!value && row->env_other)
-            value = opt_getenv(env, name = row->env_other);
+            value = env_get(env, name = row->env_other);
         if (value && (*value || row->type != OPT_PATH)) {
             if (take_env(s, row, name, value))
                 return -1;

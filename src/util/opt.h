@@ -79,9 +79,6 @@ struct opt_result {
 int opt_parse(const struct opt_table *t, int argc, char **argv, char **env, void *target, struct opt_result *result,
               struct el_err *e);
 
-/* The value of a variable in env, NULL if it is not there. */
-const char *opt_getenv(char *const *env, const char *name);
-
 /* The row with exactly this name; NULL. */
 const struct opt_row *opt_find(const struct opt_table *t, const char *name);
 

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "ckpt/root.h"
 #include "ckpt/st.h"
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/conf.h"
+#include "conf/conf.h"
 
-static void print_streams(const char *name, const struct conf_streams *s)
+static void print_streams(const char *name, const struct output_streams *s)
 {
     printf("%s ", name);
     if (s->all)
@@ -34,15 +34,16 @@ int main(int argc, char **argv, char **env)
     printf("role %s\nbackend %s\nrun_id %s\n", conf.role, conf.rdzv_backend,
            conf.run_id_random ? "random" : conf.rdzv_id);
     printf("endpoint %s:%d\n", conf.rdzv_host, conf.rdzv_port);
-    printf("local_addr %s\nlog_dir %s\n", conf.local_addr ? conf.local_addr : "", conf.log_dir ? conf.log_dir : "");
-    print_streams("redirects", &conf.redirects);
-    print_streams("tee", &conf.tee);
+    printf("local_addr %s\nlog_dir %s\n", conf.local_addr ? conf.local_addr : "",
+           conf.output.log_dir ? conf.output.log_dir : "");
+    print_streams("redirects", &conf.output.redirects);
+    print_streams("tee", &conf.output.tee);
     printf("filter ");
-    for (unsigned i = 0; conf.ranks_filtered && i < CONF_SLOTS_MAX; i++)
-        if (conf.rank_shown[i])
+    for (unsigned i = 0; conf.output.ranks_filtered && i < EL_SLOTS_MAX; i++)
+        if (conf.output.rank_shown[i])
             printf("%u,", i);
     printf("\nsignals %s\n", conf.signals_to_handle);
     printf("virtual %d\nshutdown %.6f\n", conf.virtual_local_rank, (double)conf.shutdown_timeout / 1e6);
-    printf("stdout %s\nstderr %s\n", conf.filter_stdout, conf.filter_stderr);
+    printf("stdout %s\nstderr %s\n", conf.output.filter_stdout, conf.output.filter_stderr);
     return 0;
 }

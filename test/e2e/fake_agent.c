@@ -22,7 +22,7 @@
 
 #include "loop/conn.h"
 #include "loop/dial.h"
-#include "rdzv/msg.h"
+#include "control/msg.h"
 
 enum { BATCH = 128, UNSENT_MAX = 1 << 20 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/alike_table.h"
+#include "snapshot/alike_table.h"
 #include "util/mem.h"
 
 #define ROWS 32u

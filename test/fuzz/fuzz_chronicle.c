@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "trace/chronicle.h"
+#include "history/chronicle.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

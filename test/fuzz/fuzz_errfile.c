@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "incident/errfile.h"
-#include "incident/failure.h"
+#include "failure/errfile.h"
+#include "failure/failure.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "incident/handler.h"
+#include "failure/handler.h"
 #include "util/buf.h"
 #include "util/mem.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/images.h"
-#include "ckpt/wmsg.h"
+#include "snapshot/images.h"
+#include "snapshot/wmsg.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdzv/journal.h"
+#include "coord/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/keeper.h"
+#include "snapshot/keeper.h"
 #include "fuzz/vault.h"
 
 #define WORKERS 2u

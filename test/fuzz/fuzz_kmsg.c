@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc/corefile.h"
-#include "proc/kmsg.h"
-#include "proc/scene.h"
+#include "sys/corefile.h"
+#include "sys/kmsg.h"
+#include "sys/scene.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

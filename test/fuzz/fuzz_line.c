@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc/filter.h"
-#include "proc/line.h"
+#include "output/filter.h"
+#include "output/line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/conf.h"
-#include "agent/conf_rdzv.h"
-#include "agent/endpoint.h"
-#include "agent/run_options.h"
+#include "conf/conf.h"
+#include "conf/conf_rdzv.h"
+#include "conf/endpoint.h"
+#include "conf/run_options.h"
 
 #define WORDS_MAX 16
 #define BYTES_MAX 4096
@@ -78,8 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(*conf.script && conf.args >= argv && conf.args[conf.args_count] == NULL);
     /* A "--" right behind the script is the parser's own. */
     assert(conf.args[-1] == conf.script || (strcmp(conf.args[-1], "--") == 0 && conf.args[-2] == conf.script));
-    assert(conf.nnodes_min >= 1 && conf.nnodes_min <= conf.nnodes_max && conf.nproc <= CONF_SLOTS_MAX);
-    assert(conf.redirects.n <= CONF_SLOTS_MAX && conf.tee.n <= CONF_SLOTS_MAX && conf.rdzv_id && conf.role);
+    assert(conf.nnodes_min >= 1 && conf.nnodes_min <= conf.nnodes_max && conf.nproc <= EL_SLOTS_MAX);
+    assert(conf.redirects.n <= EL_SLOTS_MAX && conf.tee.n <= EL_SLOTS_MAX && conf.rdzv_id && conf.role);
     check_nodes(&conf, env);
     return 0;
 }

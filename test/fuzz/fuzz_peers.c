@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/member.h"
-#include "rdzv/msg.h"
-#include "rdzv/rdzv.h"
+#include "member/member.h"
+#include "control/msg.h"
+#include "coord/rdzv.h"
 #include "fuzz/tape.h"
 #include "util/auto.h"
 

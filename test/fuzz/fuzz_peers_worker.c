@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/keeper.h"
+#include "snapshot/keeper.h"
 #include "ckpt/layout.h"
 #include "fuzz/tape.h"
 #include "fuzz/vault.h"

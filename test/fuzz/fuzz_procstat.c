@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc/cgroup.h"
-#include "proc/gpu.h"
-#include "proc/numa.h"
-#include "proc/procstat.h"
+#include "sys/cgroup.h"
+#include "sys/gpu.h"
+#include "sys/numa.h"
+#include "sys/procstat.h"
 #include "util/scan.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -24,7 +24,7 @@ static void cgroups(const char *text)
         assert(path[0] == '/' && strlen(path) < sizeof path);
 }
 
-static void check_plan(const struct numa_host *h, enum conf_numa mode, unsigned gpu)
+static void check_plan(const struct numa_host *h, enum numa_mode mode, unsigned gpu)
 {
     static struct numa_plan plan;
     struct el_err e = {0};
@@ -40,8 +40,7 @@ static void check_plan(const struct numa_host *h, enum conf_numa mode, unsigned 
 /* A host of which every file is a line of the text, in turn. */
 static void topology(const char *text)
 {
-    static const enum conf_numa modes[] = {CONF_NUMA_NODE, CONF_NUMA_SOCKET, CONF_NUMA_EXCLUSIVE,
-                                           CONF_NUMA_CORE_COMPLEX};
+    static const enum numa_mode modes[] = {NUMA_NODE, NUMA_SOCKET, NUMA_EXCLUSIVE, NUMA_CORE_COMPLEX};
     static struct numa_host h;
     char line[256];
     numa_host_init(&h);

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "incident/record.h"
+#include "failure/record.h"
 
 static void check(const struct failure *f)
 {

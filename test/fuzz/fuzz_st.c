@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ckpt/alike.h"
+#include "snapshot/alike.h"
 #include "ckpt/fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "incident/stacks.h"
+#include "failure/stacks.h"
 
 enum { RANKS = 40 };
 

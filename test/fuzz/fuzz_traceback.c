@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "incident/summary.h"
-#include "incident/text.h"
+#include "failure/summary.h"
+#include "util/text.h"
 #include "util/utf8.h"
 
 static void check_utf8(const char *p, size_t n)

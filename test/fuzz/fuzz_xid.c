@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "incident/xid.h"
+#include "sys/xid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

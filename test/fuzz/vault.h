@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/keeper.h"
+#include "snapshot/keeper.h"
 
 enum { VAULT_WORKERS = 3 };
 

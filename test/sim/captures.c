@@ -3,7 +3,7 @@
  * held back for longer than is allowed, and what all hold is not given out for a copy. */
 #include "sim/cluster.h"
 
-#include "rdzv/rdzv_private.h"
+#include "coord/rdzv_private.h"
 
 #include <stdio.h>
 #include <string.h>

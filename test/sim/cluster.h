@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/member.h"
-#include "rdzv/probing.h"
-#include "rdzv/rdzv.h"
+#include "member/member.h"
+#include "coord/probing.h"
+#include "coord/rdzv.h"
 #include "util/rng.h"
+#include "coord/restore.h"
+#include "snapshot/pin.h"
 
 #define CLUSTER_TRACE_MAX 60
 #define CLUSTER_COORD     UINT32_MAX /* as a party of a connection, and as whom a trace line speaks of */

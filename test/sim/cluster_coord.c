@@ -94,12 +94,12 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         const struct rdzv_note *note = rdzv_note(c->r, x->note);
         if (!c->quiet)
             cluster_note(c, CLUSTER_COORD, "%s: %.150s", rdzv_note_name(note->type), note->text);
-        if (note->type == RDZV_NOTE_STOPPING)
+        if (note->type == NOTE_STOPPING)
             storm_stopping(c);
-        c->checks += note->type == RDZV_NOTE_PROBING;
-        if (note->type == RDZV_NOTE_LOST)
+        c->checks += note->type == NOTE_PROBING;
+        if (note->type == NOTE_LOST)
             judge_lost(c, note->text);
-        if (note->type == RDZV_NOTE_FAILED)
+        if (note->type == NOTE_FAILED)
             judge_failed(c);
         break;
     }

@@ -1,10 +1,10 @@
 /* Steps that all nodes hold, in the simulated cluster: which of its two slots a node writes over, by the rule of
- * ckpt/pin.h with what the coordinator says, and what must hold: whatever all nodes of a round have taken all hold, or
- * what they have taken since. */
+ * snapshot/pin.h with what the coordinator says, and what must hold: whatever all nodes of a round have taken all hold,
+ * or what they have taken since. */
 #include <stdio.h>
 #include <string.h>
 
-#include "rdzv/common.h"
+#include "coord/common.h"
 #include "sim/cluster.h"
 
 static struct pin *table(struct cluster *c, uint32_t who)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdzv/rdzv_private.h"
+#include "coord/rdzv_private.h"
 #include "sim/cluster.h"
 
 enum { PAGES = 2 };

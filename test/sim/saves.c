@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdzv/rdzv_private.h" /* looks into the coordinator */
+#include "coord/rdzv_private.h" /* looks into the coordinator */
 #include "sim/cluster.h"
 
 #define SAVES_SOON                                                                                                     \

@@ -8,8 +8,8 @@
 #define TEST_SIM_STORY_H
 #include <stdbool.h>
 
-#include "rdzv/probing.h"
-#include "rdzv/rdzv.h"
+#include "coord/probing.h"
+#include "coord/rdzv.h"
 
 #define STORY_NODES 26
 

@@ -4,7 +4,7 @@
 #include "sim/story.h"
 
 #include "lib/tap.h"
-#include "rdzv/rdzv_private.h"
+#include "coord/rdzv_private.h"
 
 static struct story s;
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "lib/tap.h"
-#include "rdzv/coordinator.h"
-#include "rdzv/journal.h"
+#include "coord/coordinator.h"
+#include "coord/journal.h"
 #include "util/log.h"
 
 #define PATIENCE EL_SEC(20) /* of a wait that fails anyway */
@@ -297,7 +297,7 @@ static inline void on_ended(void *ctx, const char *run_id, unsigned status)
 static inline void on_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
 {
     (void)ctx;
-    notes += *run_id && *note->text && (status >= 0) == (note->type == RDZV_NOTE_ENDED);
+    notes += *run_id && *note->text && (status >= 0) == (note->type == NOTE_ENDED);
 }
 
 static int knocked_fd = -1;

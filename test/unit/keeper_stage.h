@@ -2,7 +2,7 @@
  * stand in "did". */
 #ifndef TEST_UNIT_KEEPER_STAGE_H
 #define TEST_UNIT_KEEPER_STAGE_H
-#include "ckpt/keeper.h"
+#include "snapshot/keeper.h"
 #include "ckpt/layout.h"
 
 #include "lib/tap.h"

@@ -1,7 +1,7 @@
 /* One member core on a stage: what test_member*.c share.  Each step is a line of text with virtual time. */
 #ifndef TEST_UNIT_MEMBER_STAGE_H
 #define TEST_UNIT_MEMBER_STAGE_H
-#include "agent/member.h"
+#include "member/member.h"
 
 #include <stdarg.h>
 

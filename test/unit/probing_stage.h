@@ -1,7 +1,7 @@
 /* One health check on a stage, its nodes and what they say: what test_probing*.c share. */
 #ifndef TEST_UNIT_PROBING_STAGE_H
 #define TEST_UNIT_PROBING_STAGE_H
-#include "rdzv/probing_private.h"
+#include "coord/probing_private.h"
 
 #include "lib/tap.h"
 #include "probe/node.h"

@@ -2,7 +2,7 @@
  */
 #ifndef TEST_UNIT_SAVING_STAGE_H
 #define TEST_UNIT_SAVING_STAGE_H
-#include "rdzv/saving.h"
+#include "coord/saving.h"
 
 #include <stdio.h>
 #include <string.h>

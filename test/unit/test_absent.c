@@ -1,5 +1,5 @@
 /* The rank that another one's words name as the one that did not come. */
-#include "incident/absent.h"
+#include "failure/absent.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,4 +1,4 @@
-#include "agent/account.h"
+#include "history/account.h"
 #include "lib/tap.h"
 
 static const char *duration(el_usec d)

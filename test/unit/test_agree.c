@@ -1,6 +1,6 @@
 /* The step agreement against its definition, for every stock of up to four nodes and three steps; and what the choice
  * of sources promises. */
-#include "ckpt/agree.h"
+#include "snapshot/agree.h"
 
 #include "lib/tap.h"
 

@@ -1,7 +1,7 @@
 /* What ranks must have alike in a part: the list of it, its digest, and the names of what differs.
  * Seen to fail: a digest without shapes, one without bytes, a list that need not ascend, a comparison that does not
  * look at what only one side has. */
-#include "ckpt/alike.h"
+#include "snapshot/alike.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "agent/argv.h"
+#include "conf/argv.h"
 
 #include "lib/tap.h"
 

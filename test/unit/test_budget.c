@@ -1,8 +1,8 @@
 /* Restart budget, with and without a window, and the table that finds members. */
-#include "rdzv/budget.h"
+#include "coord/budget.h"
 
 #include "lib/tap.h"
-#include "rdzv/table.h"
+#include "coord/table.h"
 #include "util/rng.h"
 
 static void test_budget(void)

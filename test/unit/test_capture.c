@@ -1,6 +1,6 @@
 /* Last words of live workers: every way in which up to four of them can stand at three steps, against the rule said in
  * other words; and the single cases that it does not show. */
-#include "ckpt/capture.h"
+#include "snapshot/capture.h"
 #include "ckpt/layout.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* An exception that was caught and printed is no reason of an end that came of something else. */
-#include "incident/caught.h"
+#include "failure/caught.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/summary.h"
+#include "failure/summary.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

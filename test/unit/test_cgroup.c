@@ -1,4 +1,4 @@
-#include "proc/cgroup.h"
+#include "sys/cgroup.h"
 
 #include "lib/tap.h"
 

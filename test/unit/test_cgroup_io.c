@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "lib/tap.h"
-#include "proc/cgroup.h"
+#include "sys/cgroup.h"
 
 /* A process in its own session, so that nothing but the cgroup finds it; it is in the cgroup when this returns. */
 static pid_t sleeper(const struct cgroup *g)

@@ -1,8 +1,8 @@
 /* What is put together from events: one node, several with clocks apart, several jobs in one file, whatever else a file
  * may hold; and from what a log folder holds without them. */
 #include "lib/tap.h"
-#include "trace/chronicle.h"
-#include "trace/event_read.h"
+#include "history/chronicle.h"
+#include "event/event_read.h"
 
 #define T0 (INT64_C(1763757408) * 1000000)
 
@@ -179,7 +179,7 @@ static void test_lost(void)
     struct el_buf a = EL_BUF_INIT(NULL, 0);
     struct chronicle c;
     put_node(&a, "node-a", 0, 0, false, 0);
-    struct event ev = event(EVENT_OF_NOTE(RDZV_NOTE_LOST), "node-a", 20, 1);
+    struct event ev = event(EVENT_OF_NOTE(NOTE_LOST), "node-a", 20, 1);
     ev.source = EVENT_COORDINATOR;
     ev.u.note = (struct event_note){.node = "node-z", .text = "silent for 5.0 s", .status = -1};
     put(&a, ev);

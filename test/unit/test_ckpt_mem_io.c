@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ckpt/crc32c.h"
-#include "ckpt/mem.h"
+#include "snapshot/mem.h"
 #include "ckpt/sums.h"
 
 #include "lib/tap.h"

@@ -2,7 +2,7 @@
 #include "probe/clocks.h"
 
 #include "lib/tap.h"
-#include "rdzv/probing.h"
+#include "coord/probing.h"
 
 #define S INT64_C(1000000)
 

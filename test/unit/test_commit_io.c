@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "ckpt/check.h"
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
 #include "util/auto.h"

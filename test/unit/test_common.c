@@ -1,8 +1,8 @@
 /* There is always a step that all nodes can go back to: nodes whose workers come to the steps of a script at their own
  * speed, tell the coordinator what they hold, and hear late; connections that are lost, coordinators that begin anew,
  * scripts that go back by themselves.  Whatever all have taken all hold, or what all have taken since. */
-#include "rdzv/common.h"
-#include "rdzv/limits.h"
+#include "coord/common.h"
+#include "control/limits.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Seen to fail: a comparison of two steps or of two histories, a part that is told twice in a round, a question that is
  * not asked again on a new connection, one that waits for ever for a node that does not answer, a count of keys without
  * a bound. */
-#include "rdzv/comparing.h"
+#include "coord/comparing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -271,7 +271,7 @@ static void test_two_parts(void)
 
 static void test_bound(void)
 {
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     uint64_t key = 1;
     begin(2);
     for (unsigned i = 0; key < 2 * COMPARING_KEYS_MAX; i++) {
@@ -297,7 +297,7 @@ static void test_bound(void)
 /* Jobs share what they are remembered with: who has no room compares what it has, and the next round has its own. */
 static void test_shared(void)
 {
-    char text[REPLICAS_TEXT + 1];
+    char text[COMPARING_DIGESTS_TEXT + 1];
     struct comparing *other = comparing_new(8, NULL, &sums);
     size_t n = 0;
     int64_t step;

@@ -1,5 +1,5 @@
-#include "agent/conf.h"
-#include "agent/run_options.h"
+#include "conf/conf.h"
+#include "conf/run_options.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 #include "util/log.h"
@@ -53,17 +53,18 @@ static void test_defaults(void)
        "one of all");
     ok(conf.max_restarts == 0 && conf.shutdown_timeout == EL_SEC(30) && !strcmp(conf.role, "default"),
        "no restart, 30 s");
-    ok(conf.redirects.all && conf.redirects.value[0] == CONF_STD_NONE && conf.tee.all && !conf.ranks_filtered,
+    ok(conf.output.redirects.all && conf.output.redirects.value[0] == OUTPUT_STD_NONE && conf.output.tee.all &&
+           !conf.output.ranks_filtered,
        "output inherited");
-    ok(conf.worker_store == CONF_STORE_AGENT && conf.exit_code == FAILURE_AS_WORKER && conf.numa == CONF_NUMA_OFF,
+    ok(conf.worker_store == CONF_STORE_AGENT && conf.exit_code == FAILURE_AS_WORKER && conf.numa == NUMA_OFF,
        "elrun's own");
-    ok(conf.interactive == CONF_AUTO && !conf.log_dir && !conf.quiet && !conf.verbose && !conf.log_json,
+    ok(conf.interactive == CONF_AUTO && !conf.output.log_dir && !conf.quiet && !conf.verbose && !conf.log_json,
        "terminal and log");
     ok(conf.handled[15] && conf.handled[2] && conf.handled[1] && conf.handled[3] && !conf.handled[10], "four signals");
     ok(conf.run_id_random && !strcmp(conf.rdzv_backend, "c10d") && conf.master_port == -1,
        "one node is as --standalone");
     is_str(conf.signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "signals as text");
-    ok(!*conf.prefix_template && !*conf.filter_stdout && !*conf.filter_stderr, "no filters");
+    ok(!*conf.output.prefix_template && !*conf.output.filter_stdout && !*conf.output.filter_stderr, "no filters");
 }
 
 static void test_script(void)
@@ -103,20 +104,21 @@ static void test_numbers(void)
 
 static void test_output(void)
 {
-    ok(!parse("-r3 -t 0:1,12:3 t.py", NULL) && conf.redirects.all && conf.redirects.value[0] == 3 && !conf.tee.all &&
-           conf.tee.n == 13 && conf.tee.value[12] == 3 && conf.tee.value[0] == 1 && conf.tee.value[5] == 0,
+    ok(!parse("-r3 -t 0:1,12:3 t.py", NULL) && conf.output.redirects.all && conf.output.redirects.value[0] == 3 &&
+           !conf.output.tee.all && conf.output.tee.n == 13 && conf.output.tee.value[12] == 3 &&
+           conf.output.tee.value[0] == 1 && conf.output.tee.value[5] == 0,
        "redirects for all, tee for some, two digits");
-    ok(!parse("-r 4095:2 t.py", NULL) && conf.redirects.n == 4096 && conf.redirects.value[4095] == 2,
+    ok(!parse("-r 4095:2 t.py", NULL) && conf.output.redirects.n == 4096 && conf.output.redirects.value[4095] == 2,
        "the last local rank");
-    ok(!parse("-r 0:3,~1:1~ t.py", NULL) && conf.redirects.n == 2, "blanks in the list");
-    ok(!parse("--local-ranks-filter 0,~7 t.py", NULL) && conf.ranks_filtered && conf.rank_shown[0] &&
-           conf.rank_shown[7] && !conf.rank_shown[1],
+    ok(!parse("-r 0:3,~1:1~ t.py", NULL) && conf.output.redirects.n == 2, "blanks in the list");
+    ok(!parse("--local-ranks-filter 0,~7 t.py", NULL) && conf.output.ranks_filtered && conf.output.rank_shown[0] &&
+           conf.output.rank_shown[7] && !conf.output.rank_shown[1],
        "filter");
-    ok(!parse("--local-ranks-filter= t.py", NULL) && !conf.ranks_filtered, "an empty filter is none");
-    ok(!parse("t.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[x]") && !strcmp(conf.prefix_template, "[x]"),
+    ok(!parse("--local-ranks-filter= t.py", NULL) && !conf.output.ranks_filtered, "an empty filter is none");
+    ok(!parse("t.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[x]") && !strcmp(conf.output.prefix_template, "[x]"),
        "template by variable");
     ok(!parse("--log-line-prefix-template=[y] t.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[x]") &&
-           !strcmp(conf.prefix_template, "[y]"),
+           !strcmp(conf.output.prefix_template, "[y]"),
        "the option wins");
     ok(!parse("-vv --log-format=json t.py", NULL) && conf.verbose == 2 && conf.log_json, "-vv, json");
     ok(!parse("--event-log-handler=console t.py", NULL) && conf.verbose == 1, "events on the console: --verbose");
@@ -126,7 +128,7 @@ static void test_output(void)
     ok(!parse("-v t.py", "LOGLEVEL=ERROR") && !conf.quiet && conf.verbose, "-v wins");
     ok(!parse("--no-interactive --interactive t.py", NULL) && conf.interactive == CONF_YES, "the last of two");
     ok(!parse("--numa-binding core-complex --exit-code=class --worker-store trainer t.py", NULL) &&
-           conf.numa == CONF_NUMA_CORE_COMPLEX && conf.exit_code == FAILURE_AS_CLASS &&
+           conf.numa == NUMA_CORE_COMPLEX && conf.exit_code == FAILURE_AS_CLASS &&
            conf.worker_store == CONF_STORE_TRAINER,
        "choices");
 }

@@ -1,4 +1,4 @@
-#include "agent/conf_rdzv.h"
+#include "conf/conf_rdzv.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

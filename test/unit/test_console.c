@@ -1,6 +1,6 @@
-#include "agent/console.h"
+#include "output/console.h"
 #include "lib/tap.h"
-#include "proc/route.h"
+#include "output/route.h"
 
 static void test_lines(void)
 {

@@ -1,5 +1,5 @@
 /* core_pattern, as core(5) has it. */
-#include "proc/corefile.h"
+#include "sys/corefile.h"
 
 #include "lib/tap.h"
 

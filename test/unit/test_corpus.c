@@ -2,8 +2,8 @@
  * threads) and what a person says of each: the class, a follower or not, words that the verdict must hold.  What is
  * tuned and what is held, and how the two are told apart: test/data/README.md.
  * FAILURES_WRITE=1 writes the expect files of the tuned part anew: read the difference before you commit it. */
-#include "incident/failure.h"
-#include "incident/summary.h"
+#include "failure/failure.h"
+#include "failure/summary.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

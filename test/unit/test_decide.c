@@ -1,5 +1,5 @@
-/* What follows from failures: the rules of incident/decide.h, each with the case that it must not catch. */
-#include "incident/decide.h"
+/* What follows from failures: the rules of failure/decide.h, each with the case that it must not catch. */
+#include "failure/decide.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,5 +1,5 @@
 /* DLRover's line: its form, and that what follows the brace is JSON whatever a worker wrote. */
-#include "incident/dlrover.h"
+#include "failure/dlrover.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* Has a rank that still runs raised what will end it? */
-#include "incident/ending.h"
+#include "failure/ending.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

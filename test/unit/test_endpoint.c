@@ -1,5 +1,5 @@
-#include "agent/endpoint.h"
-#include "agent/scheduler.h"
+#include "conf/endpoint.h"
+#include "conf/scheduler.h"
 #include "lib/tap.h"
 #include "util/addr.h"
 #include "util/auto.h"

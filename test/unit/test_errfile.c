@@ -1,6 +1,6 @@
 /* Error files: all shapes, all ways to be broken; byte by byte gives the same as at once. */
-#include "incident/errfile.h"
-#include "incident/failure.h"
+#include "failure/errfile.h"
+#include "failure/failure.h"
 #include "lib/tap.h"
 
 static struct errfile e;

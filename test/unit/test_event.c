@@ -1,6 +1,6 @@
 /* Events: each of them once as a line that is valid JSON with exactly its fields, in UTF-8 whatever it was given; the
  * manual names every event and every field. */
-#include "trace/event.h"
+#include "event/event.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -55,8 +55,8 @@ static void test_each(void)
                 ok(0, "names are unique");
         json_decref(o);
     }
-    is_str(event_name(EVENT_OF_NOTE(RDZV_NOTE_LOST)), "node_lost", "what the coordinator says keeps its name");
-    is_str(event_name(EVENT_OF_NOTE(RDZV_NOTE_ENDED)), "job_ended", "to the last");
+    is_str(event_name(EVENT_OF_NOTE(NOTE_LOST)), "node_lost", "what the coordinator says keeps its name");
+    is_str(event_name(EVENT_OF_NOTE(NOTE_ENDED)), "job_ended", "to the last");
 }
 
 static void test_values(void)

@@ -1,6 +1,6 @@
 /* Reading what may be anything: error files that hang, lie or overflow; the out-of-memory counter; the launcher's own
  * file. */
-#include "incident/evidence.h"
+#include "failure/evidence.h"
 #include "lib/tap.h"
 
 #include <fcntl.h>

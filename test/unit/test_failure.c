@@ -1,7 +1,7 @@
 /* Who ended a worker, of which class its failure is, and the choice among failures.  Real last words: test_corpus.c. */
-#include "incident/failure.h"
+#include "failure/failure.h"
 #include "lib/tap.h"
-#include "proc/kmsg.h"
+#include "sys/kmsg.h"
 #include "util/auto.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* A child process of the worker's own, which died of an exception and said so on the worker's stderr: the worker only
  * says by which command. */
-#include "incident/failure.h"
+#include "failure/failure.h"
 #include "lib/tap.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Of which class an end is where several things were said, or something else than what ended it. */
-#include "incident/decide.h"
-#include "incident/failure.h"
-#include "incident/refusal.h"
+#include "failure/decide.h"
+#include "failure/failure.h"
+#include "failure/refusal.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,5 +1,5 @@
 /* A wait for a key of the store: the program's own one, which nobody has set, or one of PyTorch's. */
-#include "incident/failure.h"
+#include "failure/failure.h"
 #include "lib/tap.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The termination log's text: what it says, and that it never has more bytes than it may, nor half a character. */
-#include "incident/farewell.h"
+#include "failure/farewell.h"
 
 #include "lib/tap.h"
 #include "util/utf8.h"

@@ -1,5 +1,5 @@
 /* Long tracebacks made short: what stays, what is counted. */
-#include "incident/fold.h"
+#include "failure/fold.h"
 #include "lib/tap.h"
 
 static const char *fold(const char *text, unsigned most)

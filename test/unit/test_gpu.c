@@ -1,4 +1,4 @@
-#include "proc/gpu.h"
+#include "sys/gpu.h"
 
 #include "lib/tap.h"
 

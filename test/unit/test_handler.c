@@ -1,5 +1,5 @@
 /* What a program's source says of the exception that it has printed. */
-#include "incident/handler.h"
+#include "failure/handler.h"
 
 #include "lib/tap.h"
 #include "util/auto.h"

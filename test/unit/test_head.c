@@ -1,6 +1,6 @@
 /* The beginning of a traceback whose message is longer than the ring: kept however the bytes come, and believed only
  * where nothing but the message came behind it. */
-#include "proc/head.h"
+#include "output/head.h"
 
 #include <stdlib.h>
 

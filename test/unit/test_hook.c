@@ -1,5 +1,5 @@
 /* Hooks: order, lanes, what waits for what, time-outs, what is left out; then random events with the invariants. */
-#include "trace/hook.h"
+#include "event/hook.h"
 
 #include "lib/tap.h"
 #include "util/rng.h"

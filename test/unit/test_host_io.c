@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/env.h"
-#include "agent/host.h"
+#include "conf/entry.h"
+#include "sys/host.h"
 #include "lib/tap.h"
-#include "proc/numa.h"
+#include "sys/numa.h"
 
 static char root[] = "/tmp/elrun-host-XXXXXX";
 
@@ -140,7 +140,7 @@ static void is_entry(enum conf_entry entry, const char *script, char *const *e, 
     struct el_err err = {0};
     conf.entry = entry;
     conf.script = script;
-    int r = host_check_entry(&conf, e, found, &err);
+    int r = entry_check(&conf, e, found, &err);
     is_str(r == 0 ? found : err.text, want, what);
     if (r)
         is_num(err.status, EL_EXIT_NOINPUT, "status 66");
@@ -183,7 +183,7 @@ static void test_entry(void)
         struct el_err err = {0};
         if (geteuid() == 0 && setresuid(65534, 65534, 65534))
             _exit(2);
-        _exit(host_check_entry(&conf, e, found, &err) == -1 && strcmp(err.text, want) == 0 ? 0 : 1);
+        _exit(entry_check(&conf, e, found, &err) == -1 && strcmp(err.text, want) == 0 ? 0 : 1);
     }
     int status = -1;
     waitpid(pid, &status, 0);
@@ -196,22 +196,23 @@ static void test_nproc(void)
     struct el_err e = {0};
     unsigned n = 0;
     conf.nproc = 3;
-    ok(host_nproc(&conf, env(NULL, NULL, NULL), &n, NULL) == 0 && n == 3, "a number");
+    ok(entry_nproc(&conf, env(NULL, NULL, NULL), &n, NULL) == 0 && n == 3, "a number");
     conf.nproc = 0;
-    ok(host_nproc(&conf, env(NULL, NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_USAGE, e.text);
+    ok(entry_nproc(&conf, env(NULL, NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_USAGE, e.text);
     conf.nproc_kind = CONF_NPROC_CPU;
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
-    ok(host_nproc(&conf, env(NULL, NULL, NULL), &n, NULL) == 0 && n == (unsigned)CPU_COUNT(&set),
+    ok(entry_nproc(&conf, env(NULL, NULL, NULL), &n, NULL) == 0 && n == (unsigned)CPU_COUNT(&set),
        "cpu: those that may be used, as torch counts");
     conf.nproc_kind = CONF_NPROC_XPU;
     e = (struct el_err){0};
-    ok(host_nproc(&conf, env(NULL, NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_CONFIG, e.text);
+    ok(entry_nproc(&conf, env(NULL, NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_CONFIG, e.text);
     conf.nproc_kind = CONF_NPROC_GPU;
     e = (struct el_err){0};
-    ok(host_nproc(&conf, env("CUDA_VISIBLE_DEVICES=", NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_CONFIG, e.text);
+    ok(entry_nproc(&conf, env("CUDA_VISIBLE_DEVICES=", NULL, NULL), &n, &e) == -1 && e.status == EL_EXIT_CONFIG,
+       e.text);
     conf.nproc_kind = CONF_NPROC_AUTO;
-    ok(host_nproc(&conf, env("CUDA_VISIBLE_DEVICES=-1", NULL, NULL), &n, NULL) == 0 && n == host_cpus(),
+    ok(entry_nproc(&conf, env("CUDA_VISIBLE_DEVICES=-1", NULL, NULL), &n, NULL) == 0 && n == host_cpus(),
        "auto without a visible GPU: the CPUs");
 }
 
@@ -247,18 +248,17 @@ static void test_numa(void)
     static struct numa_plan plan;
     struct el_err e = {0};
     char pci[1][32] = {"0000:1a:00.0"}, cpus[64];
-    ok(numa_host_read(&h, root, CONF_NUMA_NODE, pci, 1, &e) == -1 && e.status == EL_EXIT_CONFIG, e.text);
+    ok(numa_host_read(&h, root, NUMA_NODE, pci, 1, &e) == -1 && e.status == EL_EXIT_CONFIG, e.text);
     put(at("sys/devices/system/node/possible"), 0644, "0-3\n");
     put(at("sys/devices/system/node/node0/cpulist"), 0644, "0-1023\n");
     put(at("sys/bus/pci/devices/0000:1a:00.0/numa_node"), 0644, "-1\n");
-    ok(numa_host_read(&h, root, CONF_NUMA_NODE, pci, 1, NULL) == 0 &&
-           numa_plan(&h, CONF_NUMA_NODE, 0, &plan, NULL) == 0 && numa_set_count(&plan.cpus) == host_cpus(),
+    ok(numa_host_read(&h, root, NUMA_NODE, pci, 1, NULL) == 0 && numa_plan(&h, NUMA_NODE, 0, &plan, NULL) == 0 &&
+           numa_set_count(&plan.cpus) == host_cpus(),
        "a plan for this machine's CPUs");
     numa_set_print(&plan.cpus, cpus, sizeof cpus);
     printf("# CPUs %s\n", cpus);
     e = (struct el_err){0};
-    ok(numa_plans_new(CONF_NUMA_NODE, 1, env("CUDA_VISIBLE_DEVICES=", NULL, NULL), &e) == NULL &&
-           e.status == EL_EXIT_CONFIG,
+    ok(numa_plans_new(NUMA_NODE, 1, env("CUDA_VISIBLE_DEVICES=", NULL, NULL), &e) == NULL && e.status == EL_EXIT_CONFIG,
        e.text);
     pid_t pid = fork();
     if (pid == 0) {

@@ -1,10 +1,10 @@
-/* Who of the workers that hung kept the others waiting (incident/hung.h), and what the report says of it. */
-#include "incident/hung.h"
+/* Who of the workers that hung kept the others waiting (failure/hung.h), and what the report says of it. */
+#include "failure/hung.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/summary.h"
+#include "failure/summary.h"
 #include "lib/tap.h"
 
 static struct failure f[8];

@@ -1,5 +1,5 @@
 /* The coordinator's report over several nodes, and the summary that is made of it. */
-#include "agent/job_report.h"
+#include "coord/job_report.h"
 #include "lib/tap.h"
 
 static struct job_report j;

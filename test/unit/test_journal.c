@@ -1,5 +1,5 @@
 /* The journal as bytes: what is written is read; whatever a power loss leaves is the records before it. */
-#include "rdzv/journal.h"
+#include "coord/journal.h"
 #include "lib/tap.h"
 
 static struct rdzv_record record(const char *run_id, uint64_t number)

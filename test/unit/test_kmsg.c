@@ -1,5 +1,5 @@
 /* The kernel's log: records as kernels and drivers have written them. */
-#include "proc/kmsg.h"
+#include "sys/kmsg.h"
 
 #include "lib/tap.h"
 

@@ -1,6 +1,6 @@
 /* The kernel's log as a device, what only looks like it, and where cores are looked for. */
-#include "proc/corefile.h"
-#include "proc/kmsg.h"
+#include "sys/corefile.h"
+#include "sys/kmsg.h"
 
 #include "lib/tap.h"
 

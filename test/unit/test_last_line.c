@@ -1,8 +1,8 @@
 /* What libraries print when they refuse a command line, as it is: known as that, and the line shown says what is wrong.
  */
-#include "incident/last_line.h"
+#include "failure/last_line.h"
 
-#include "incident/decide.h"
+#include "failure/decide.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,7 +1,7 @@
 /* Last words over several nodes: every way in which up to four nodes can stand at three steps, with nodes that are
  * lost, silent, have nothing, or cannot do what they said, against the rule said in other words; and the single cases
  * that it does not show. */
-#include "rdzv/lastwords.h"
+#include "coord/lastwords.h"
 
 #include <stdio.h>
 #include <string.h>

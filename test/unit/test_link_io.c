@@ -1,6 +1,6 @@
 /* The look-up of a name that hangs: one at a time, told as a failure, used when it comes; and what a host has got whose
  * process does not read.  getaddrinfo() is ours. */
-#include "rdzv/link.h"
+#include "control/link.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,12 +1,12 @@
 /* What a job can go on from on disk: steps that fit what is declared, the newest history only, and every byte compared.
  * Seen to fail: a reader that gives a stale handle up (test_stale()). */
-#include "ckpt/load.h"
+#include "snapshot/load.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "ckpt/lineage.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"

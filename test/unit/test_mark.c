@@ -1,4 +1,4 @@
-#include "agent/mark.h"
+#include "member/mark.h"
 
 #include "lib/tap.h"
 

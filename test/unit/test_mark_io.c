@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/mark.h"
+#include "member/mark.h"
 #include "lib/tap.h"
 
 static struct mark_place place;

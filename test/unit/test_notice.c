@@ -1,6 +1,6 @@
 /* Planned changes at a step boundary: stories of the coordinator core and of a node's, and the status page. */
 #include "sim/words.h"
-#include "ckpt/page.h"
+#include "snapshot/page.h"
 
 static void tell(unsigned ms, char node, struct msg m)
 {

@@ -1,4 +1,4 @@
-#include "proc/numa.h"
+#include "sys/numa.h"
 
 #include "lib/tap.h"
 #include "util/scan.h"
@@ -6,11 +6,11 @@
 static struct numa_host host;
 
 static const char *const modes[] = {
-    [CONF_NUMA_OFF] = "off",
-    [CONF_NUMA_NODE] = "node",
-    [CONF_NUMA_SOCKET] = "socket",
-    [CONF_NUMA_EXCLUSIVE] = "exclusive",
-    [CONF_NUMA_CORE_COMPLEX] = "core-complex",
+    [NUMA_OFF] = "off",
+    [NUMA_NODE] = "node",
+    [NUMA_SOCKET] = "socket",
+    [NUMA_EXCLUSIVE] = "exclusive",
+    [NUMA_CORE_COMPLEX] = "core-complex",
 };
 
 /* "C cpu siblings package type:level:list …" */
@@ -33,13 +33,13 @@ static int golden_answer(char *line)
 {
     unsigned gpu = (unsigned)atoi(strtok(line, " "));
     const char *name = strtok(NULL, " "), *want = strtok(NULL, " ");
-    int mode = CONF_NUMA_NODE;
-    while (mode < CONF_NUMA_CORE_COMPLEX && strcmp(modes[mode], name) != 0)
+    int mode = NUMA_NODE;
+    while (mode < NUMA_CORE_COMPLEX && strcmp(modes[mode], name) != 0)
         mode++;
     static struct numa_plan plan;
     char got[4096] = "-";
     struct el_err e = {0};
-    if (numa_plan(&host, (enum conf_numa)mode, gpu, &plan, &e) == 0)
+    if (numa_plan(&host, (enum numa_mode)mode, gpu, &plan, &e) == 0)
         numa_set_print(&plan.cpus, got, sizeof got);
     else if (e.status != EL_EXIT_CONFIG || !e.text[0])
         snprintf(got, sizeof got, "no error");
@@ -133,21 +133,21 @@ static void test_edges(void)
     static struct numa_plan plan;
     struct el_err e = {0};
     small_host();
-    ok(numa_plan(&host, CONF_NUMA_NODE, 0, &plan, &e) == -1 && e.status == EL_EXIT_CONFIG, "no GPU: refused");
+    ok(numa_plan(&host, NUMA_NODE, 0, &plan, &e) == -1 && e.status == EL_EXIT_CONFIG, "no GPU: refused");
     is_str(e.text, "--numa-binding: there is no GPU for local rank 0 (this host shows 0)", "and named");
     numa_host_gpu(&host, 0, "1\n");
-    ok(numa_plan(&host, CONF_NUMA_SOCKET, 0, &plan, NULL) == 0 && numa_set_count(&plan.cpus) == 4,
+    ok(numa_plan(&host, NUMA_SOCKET, 0, &plan, NULL) == 0 && numa_set_count(&plan.cpus) == 4,
        "a node without CPUs does not break the socket (torch raises here)");
     is_num(plan.nodes[0], 3, "memory of both nodes");
     is_num(plan.node_count, 2, "counted");
-    ok(numa_plan(&host, CONF_NUMA_NODE, 0, &plan, NULL) == 0 && plan.nodes[0] == 2, "memory of the GPU's node");
+    ok(numa_plan(&host, NUMA_NODE, 0, &plan, NULL) == 0 && plan.nodes[0] == 2, "memory of the GPU's node");
     e = (struct el_err){0};
-    ok(numa_plan(&host, CONF_NUMA_EXCLUSIVE, 0, &plan, &e) == -1 && strstr(e.text, "share a core"), e.text);
+    ok(numa_plan(&host, NUMA_EXCLUSIVE, 0, &plan, &e) == -1 && strstr(e.text, "share a core"), e.text);
     e = (struct el_err){0};
-    ok(numa_plan(&host, CONF_NUMA_CORE_COMPLEX, 0, &plan, &e) == -1 && strstr(e.text, "share a cache"), e.text);
+    ok(numa_plan(&host, NUMA_CORE_COMPLEX, 0, &plan, &e) == -1 && strstr(e.text, "share a cache"), e.text);
     numa_host_gpu(&host, 1, "7\n");
     e = (struct el_err){0};
-    ok(numa_plan(&host, CONF_NUMA_NODE, 1, &plan, &e) == -1 && strstr(e.text, "NUMA node 7"), e.text);
+    ok(numa_plan(&host, NUMA_NODE, 1, &plan, &e) == -1 && strstr(e.text, "NUMA node 7"), e.text);
     ok(numa_host_gpu(&host, NUMA_GPUS_MAX, "0") == -1 && numa_host_gpu(&host, 2, "x") == -1 &&
            numa_host_gpu(&host, 2, "1024") == -1,
        "bad GPU texts are refused");

@@ -1,5 +1,5 @@
 /* The first of many failures, and what may be said about it; sets of ranks. */
-#include "incident/order.h"
+#include "failure/order.h"
 #include "util/ranges.h"
 #include "lib/tap.h"
 

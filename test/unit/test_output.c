@@ -1,9 +1,9 @@
 #include "lib/tap.h"
-#include "proc/filter.h"
-#include "proc/line.h"
-#include "proc/logtree.h"
-#include "proc/prefix.h"
-#include "proc/ring.h"
+#include "output/filter.h"
+#include "output/line.h"
+#include "output/logtree.h"
+#include "output/prefix.h"
+#include "output/ring.h"
 
 static void test_line(void)
 {

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/console.h"
+#include "output/console.h"
 #include "lib/tap.h"
 #include "loop/pool.h"
-#include "proc/output.h"
+#include "output/output.h"
 
 #define RANKS_MAX 8
 
@@ -35,7 +35,7 @@ static struct pool *pool;
 static struct console *console;
 static struct output *output;
 static const struct test_case *kase;
-static struct run_conf run;
+static struct output_options options;
 static pid_t pid[RANKS_MAX];
 static unsigned tails_due, round_now, turns;
 static struct loop_timer *killer;
@@ -170,18 +170,17 @@ static void on_turn(void *ctx)
 
 static void configure(void)
 {
-    run.log_dir = kase->log_dir;
-    run.tee.all = run.redirects.all = true;
-    run.tee.value[0] = (uint8_t)kase->tee;
-    run.redirects.value[0] = (uint8_t)kase->redirects;
-    run.role = "default";
-    run.prefix_template = kase->prefix ? kase->prefix : "";
-    run.filter_stdout = kase->filter ? kase->filter : "";
-    run.filter_stderr = "";
-    run.capture_stderr = kase->capture;
-    run.ranks_filtered = kase->shown != NULL;
+    options.log_dir = kase->log_dir;
+    options.tee.all = options.redirects.all = true;
+    options.tee.value[0] = (uint8_t)kase->tee;
+    options.redirects.value[0] = (uint8_t)kase->redirects;
+    options.prefix_template = kase->prefix ? kase->prefix : "";
+    options.filter_stdout = kase->filter ? kase->filter : "";
+    options.filter_stderr = "";
+    options.capture_stderr = kase->capture;
+    options.ranks_filtered = kase->shown != NULL;
     for (const char *s = kase->shown; s && *s; s++)
-        run.rank_shown[*s - '0'] = 1;
+        options.rank_shown[*s - '0'] = 1;
 }
 
 static int run_here(void)
@@ -196,7 +195,8 @@ static int run_here(void)
     pool = pool_new(loop, 2, &e);
     console = console_new(loop, &(struct console_conf){0}, &e);
     configure();
-    struct output_conf conf = {.run = &run,
+    struct output_conf conf = {.options = &options,
+                               .role = "default",
                                .nproc = kase->nproc,
                                .out = console_sink(console, 1),
                                .err = console_sink(console, 2),

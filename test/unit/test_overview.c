@@ -1,6 +1,6 @@
 /* What elrun status shows: a few nodes, one screen of 64, a thousand summarised. */
 #include "lib/tap.h"
-#include "rdzv/overview.h"
+#include "coord/overview.h"
 
 static struct msg_status_job job(void)
 {

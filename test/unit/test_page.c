@@ -1,5 +1,5 @@
 /* What the agent makes of a worker's status page, in which anything may stand. */
-#include "ckpt/page.h"
+#include "snapshot/page.h"
 
 #include "ckpt/layout.h"
 #include "lib/tap.h"

@@ -1,7 +1,7 @@
 /* Which steps go to disk, and which slots are kept for them: ranks that commit one after the other, several wishes, a
  * rank that leaves a step out, workers that are dead, a write that fails; and in any order of events never a slot that
  * stays held, never half a step, never a wish of which nothing is heard. */
-#include "ckpt/persist.h"
+#include "snapshot/persist.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* There is always a step to go back to: workers with two slots each that come to the steps of a script at their own
  * speed, take them or leave them out, and go back; every order of events of two and three of them, and many orders of
  * more.  Whatever all have taken, they can go back to it, or to what all have taken since. */
-#include "ckpt/pin.h"
+#include "snapshot/pin.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "proc/procstat.h"
+#include "sys/procstat.h"
 
 #include "lib/tap.h"
 

@@ -1,5 +1,5 @@
 /* Why a file that is there cannot be executed. */
-#include "proc/program.h"
+#include "sys/program.h"
 
 #include <elf.h>
 #include <errno.h>

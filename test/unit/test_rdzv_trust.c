@@ -1,5 +1,5 @@
 /* What a peer says of itself decides nothing that belongs to others: round numbers, seats, ranks. */
-#include "rdzv/rdzv.h"
+#include "coord/rdzv.h"
 
 #include <stdarg.h>
 

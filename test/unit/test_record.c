@@ -1,6 +1,6 @@
 /* A failure as a document and back: nothing is lost, nothing is longer than it may be, nothing a stranger writes does
  * harm. */
-#include "incident/record.h"
+#include "failure/record.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -2,12 +2,12 @@
  * kept of which step.
  * Seen to fail: a comparison that goes on beyond what both have told, one that counts a tensor of two digests twice, a
  * store that keeps every step, one that takes a later take of a step for the first. */
-#include "ckpt/replicas.h"
+#include "snapshot/replicas.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/alike_table.h"
+#include "snapshot/alike_table.h"
 #include "lib/tap.h"
 #include "util/mem.h"
 
@@ -102,7 +102,7 @@ static void add(struct replicas *r, const char *part, int64_t step, uint64_t lin
 
 static const char *text_of(const struct replicas *r)
 {
-    static char text[REPLICAS_TEXT + 1];
+    static char text[COMPARING_DIGESTS_TEXT + 1];
     int64_t step;
     uint64_t lineage;
     return replicas_text(r, &step, &lineage, text) ? text : NULL;
@@ -135,7 +135,7 @@ static void test_store(void)
         add(r, name, 7, 1, i);
     }
     ok(!replicas_find(r, model, 6, 2) && replicas_find(r, replicas_key(name, "all"), 7, 1), "the oldest ones go");
-    ok(strlen(text_of(r)) <= REPLICAS_TEXT, "no more is said than fits");
+    ok(strlen(text_of(r)) <= COMPARING_DIGESTS_TEXT, "no more is said than fits");
     replicas_forget(r);
     ok(!text_of(r), "and forgotten with the round");
     add(r, "model", 8, 1, 1);

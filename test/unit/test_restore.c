@@ -1,7 +1,7 @@
 /* Which step all ranks go back to: the decision against its definition for every stock of up to three nodes, its life,
  * time-outs, and when nothing is what there should be. */
-#include "rdzv/limits.h"
-#include "rdzv/restore.h"
+#include "control/limits.h"
+#include "coord/restore.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ckpt/check.h"
-#include "ckpt/commit.h"
+#include "snapshot/commit.h"
 #include "ckpt/root.h"
 #include "lib/tap.h"
 #include "util/auto.h"

@@ -1,5 +1,5 @@
 /* What is said of a failure whose exception only tells of a process behind it, or names its cause twice. */
-#include "incident/summary.h"
+#include "failure/summary.h"
 #include "lib/tap.h"
 
 #define AT "Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in main\n    g()\n"

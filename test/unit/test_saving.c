@@ -1,6 +1,7 @@
 /* Which step goes to disk: the newest that all nodes together hold, against its definition for every stock of up to
  * four nodes and three steps; who writes what; whoever fails, is lost or says nothing; a second coordinator. */
 #include "unit/saving_stage.h"
+#include "coord/lastwords.h"
 
 /* --- every stock --- */
 

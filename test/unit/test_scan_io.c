@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "ckpt/aside.h"
-#include "ckpt/commit.h"
+#include "snapshot/aside.h"
+#include "snapshot/commit.h"
 #include "ckpt/gc.h"
 #include "ckpt/lineage.h"
 #include "ckpt/scan.h"

@@ -1,5 +1,5 @@
 /* What processes were doing: the kernel's words, and the line that people read. */
-#include "proc/scene.h"
+#include "sys/scene.h"
 
 #include "lib/tap.h"
 

@@ -1,6 +1,6 @@
 /* Looking at real processes, and at a /proc that is none. */
 #include "loop/loop.h"
-#include "proc/scene.h"
+#include "sys/scene.h"
 
 #include "lib/tap.h"
 

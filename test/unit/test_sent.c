@@ -1,4 +1,4 @@
-#include "rdzv/sent.h"
+#include "control/sent.h"
 
 #include "lib/tap.h"
 

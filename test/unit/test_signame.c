@@ -1,5 +1,5 @@
 #include "lib/tap.h"
-#include "proc/signame.h"
+#include "sys/signame.h"
 
 #include <signal.h>
 

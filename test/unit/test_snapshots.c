@@ -2,11 +2,11 @@
  * to go back to. */
 #include <string.h>
 
-#include "agent/host.h"
+#include "sys/host.h"
 #include "agent/snapshots.h"
-#include "ckpt/keeper.h"
-#include "ckpt/page.h"
-#include "ckpt/wmsg.h"
+#include "snapshot/keeper.h"
+#include "snapshot/page.h"
+#include "snapshot/wmsg.h"
 #include "client/client.h"
 
 #include "lib/tap.h"

@@ -1,5 +1,5 @@
 /* Where ranks stood: real dumps of faulthandler, grouped. */
-#include "incident/stacks.h"
+#include "failure/stacks.h"
 #include "lib/tap.h"
 
 #define HEAD(id) "Thread 0x00007f14f144" id " (most recent call first):\n"

@@ -1,6 +1,6 @@
 /* --step-pattern: what is a step, in which pieces ever it comes; what is new and what is made again; the time of one.
  */
-#include "agent/steps.h"
+#include "output/steps.h"
 #include "lib/tap.h"
 
 static struct steps s;

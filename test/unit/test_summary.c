@@ -1,7 +1,7 @@
 /* The report as text, compared with test/data/summary/NAME.txt.  SUMMARY_WRITE=1 writes them anew: read the difference.
  */
-#include "incident/summary.h"
-#include "incident/text.h"
+#include "failure/summary.h"
+#include "util/text.h"
 #include "util/utf8.h"
 #include "util/wrap.h"
 #include "lib/tap.h"

@@ -2,7 +2,7 @@
  * was written only.  Seen to fail: with a thread that sums a piece before it was written; with one that ends too early.
  */
 #include "ckpt/crc32c.h"
-#include "ckpt/summer.h"
+#include "snapshot/summer.h"
 #include "lib/tap.h"
 
 enum { PIECE = 512, PIECES = 40, BYTES = (PIECES - 1) * PIECE + 100 };

@@ -1,11 +1,11 @@
 /* Did the program go on after the exception that it printed? */
-#include "incident/survived.h"
+#include "failure/survived.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "incident/failure.h"
-#include "incident/summary.h"
+#include "failure/failure.h"
+#include "failure/summary.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,5 +1,5 @@
 /* Who knocks at a round's store, and who only takes up room. */
-#include "agent/tenants.h"
+#include "member/tenants.h"
 
 #include <errno.h>
 #include <sys/socket.h>

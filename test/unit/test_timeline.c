@@ -1,5 +1,5 @@
 /* The picture of a job: blocks, labels, folded rows, marks, clocks; every width. */
-#include "incident/timeline.h"
+#include "history/timeline.h"
 #include "lib/tap.h"
 #include "util/utf8.h"
 

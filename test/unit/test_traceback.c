@@ -1,7 +1,7 @@
 /* What the finder makes of texts that are cut, mixed, prefixed or hostile.  Real texts: test_failure.c. */
-#include "incident/text.h"
-#include "incident/traceback.h"
-#include "incident/traceback_line.h"
+#include "util/text.h"
+#include "failure/traceback.h"
+#include "failure/traceback_line.h"
 #include "lib/tap.h"
 
 static struct traceback find(const char *text)

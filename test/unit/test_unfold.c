@@ -1,8 +1,8 @@
 /* Tracebacks as loggers dress them (test/data/dressed, made by the libraries themselves): type, message and place are
  * those of the exception. */
-#include "incident/unfold.h"
+#include "failure/unfold.h"
 
-#include "incident/failure.h"
+#include "failure/failure.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/alike.h"
-#include "ckpt/commit.h"
+#include "snapshot/alike.h"
+#include "snapshot/commit.h"
 #include "ckpt/st.h"
-#include "ckpt/vault.h"
+#include "snapshot/vault.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
 #include "util/log.h"

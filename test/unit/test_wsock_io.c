@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ckpt/wsock.h"
+#include "snapshot/wsock.h"
 
 #include "lib/tap.h"
 

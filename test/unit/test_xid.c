@@ -1,6 +1,6 @@
 /* Lines of NVIDIA's kernel driver.  Quoted from public threads: github.com/leptonai/gpud pull 46, 1174, 1209,
  * github.com/NVIDIA/nccl and pytorch issues named beside the line. */
-#include "incident/xid.h"
+#include "sys/xid.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 

@@ -1,4 +1,4 @@
-"""What this module and the agent say to each other (src/ckpt/wmsg.h), and the page that both map (src/ckpt/page.h)."""
+"""What this module and the agent say to each other (src/snapshot/wmsg.h), and the page that both map (src/snapshot/page.h)."""
 
 from __future__ import annotations
 

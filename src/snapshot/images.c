@@ -1,0 +1,53 @@
+#include "snapshot/images.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "snapshot/wmsg.h"
+#include "util/scan.h"
+
+static_assert(WMSG_BYTES_MAX < 100000000000000, "14 digits");
+static_assert(WMSG_IMAGES_MAX >= WMSG_PARTS_MAX * IMAGES_ENTRY_MAX, "every list fits its message");
+
+/* A decimal number without zeros in front: one number has one spelling. */
+static bool get_number(const char **at, uint64_t *out)
+{
+    const char *from = *at;
+    return scan_u64(at, out) && *out <= WMSG_BYTES_MAX && (*from != '0' || *at == from + 1);
+}
+
+const char *images_get(const char *text, unsigned parts, uint64_t *header_bytes, uint64_t *bytes)
+{
+    for (unsigned i = 0; i < parts; i++) {
+        if (i && *text++ != ' ')
+            return "one entry is needed for each part that was declared";
+        if (!get_number(&text, &header_bytes[i]) || *text++ != '/' || !get_number(&text, &bytes[i]))
+            return "each entry is two numbers of bytes, HEADER/IMAGE";
+        if (header_bytes[i] > bytes[i] || (header_bytes[i] && header_bytes[i] < 8))
+            return "a header has 8 bytes at least, and no more than its image";
+    }
+    if (*text)
+        return "one entry is needed for each part that was declared";
+    return images_bytes(bytes, parts) > WMSG_BYTES_MAX ? "the images are larger than 64 TiB" : NULL;
+}
+
+size_t images_put(const uint64_t *header_bytes, const uint64_t *bytes, unsigned parts, char *to)
+{
+    size_t n = 0, room = (size_t)parts * IMAGES_ENTRY_MAX + 1;
+    *to = 0;
+    for (unsigned i = 0; i < parts; i++) {
+        assert(header_bytes[i] <= WMSG_BYTES_MAX && bytes[i] <= WMSG_BYTES_MAX);
+        n += (size_t)snprintf(to + n, room - n, "%s%llu/%llu", i ? " " : "", (unsigned long long)header_bytes[i],
+                              (unsigned long long)bytes[i]);
+    }
+    return n;
+}
+
+uint64_t images_bytes(const uint64_t *bytes, unsigned parts)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < parts; i++)
+        sum += (bytes[i] + IMAGES_PAGE - 1) / IMAGES_PAGE * IMAGES_PAGE;
+    return sum;
+}
