@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/asks.h"
+#include "agent/control_socket.h"
 
 #define SOCKETS "/proc/net/unix"
 
@@ -13,7 +13,7 @@
 static bool is_agents(const char *path)
 {
     const char *name = strrchr(path, '/');
-    if (!name || strcmp(name + 1, ASKS_NAME) != 0 || name - path < 14 || strlen(path) >= 108)
+    if (!name || strcmp(name + 1, CONTROL_SOCKET_NAME) != 0 || name - path < 14 || strlen(path) >= 108)
         return false;
     return strncmp(name - 13, "/elrun-", 7) == 0;
 }
@@ -44,13 +44,13 @@ int agents_find(struct agents *a, struct el_err *e)
     return 0;
 }
 
-struct rdzv_client *agents_ask(const char *path, bool save, el_usec limit, struct el_err *e)
+struct control_client *agents_ask(const char *path, bool save, el_usec limit, struct el_err *e)
 {
     struct msg m = {.type = MSG_CKPT_ASK, .u.ckpt_ask = {.save = save}};
-    struct rdzv_client *c = rdzv_client_open_agent(path, limit, e);
-    if (c && rdzv_client_send(c, &m, e) == 0)
+    struct control_client *c = control_client_open_agent(path, limit, e);
+    if (c && control_client_send(c, &m, e) == 0)
         return c;
-    rdzv_client_free(c);
+    control_client_free(c);
     return NULL;
 }
 
@@ -66,13 +66,13 @@ void agents_each(el_usec limit, void (*see)(void *ctx, const struct msg_ckpt_nod
     bool bad = !a || agents_find(a, &e);
     for (unsigned i = 0; !bad && i < a->n; i++) {
         struct msg m;
-        struct rdzv_client *c = agents_ask(a->path[i], false, limit, &e);
-        if (c && rdzv_client_receive(c, &m, &e) == 0) {
+        struct control_client *c = agents_ask(a->path[i], false, limit, &e);
+        if (c && control_client_receive(c, &m, &e) == 0) {
             if (m.type == MSG_CKPT_NODE)
                 see(ctx, &m.u.ckpt_node);
             msg_release(&m);
         }
-        rdzv_client_free(c);
+        control_client_free(c);
     }
     free(a);
 }

@@ -3,7 +3,7 @@
 #define CMD_AGENTS_H
 #include <stdbool.h>
 
-#include "control/client.h"
+#include "control/control_client.h"
 
 #define AGENTS_MAX 256
 
@@ -15,7 +15,7 @@ struct agents {
 int agents_find(struct agents *a, struct el_err *e);
 
 /* How snapshots stand there, or that the newest be saved.  Then rows are received, each within `limit`. */
-struct rdzv_client *agents_ask(const char *path, bool save, el_usec limit, struct el_err *e);
+struct control_client *agents_ask(const char *path, bool save, el_usec limit, struct el_err *e);
 
 /* Another user's, or one that has ended since, is nobody's business here. */
 bool agents_is_trouble(const struct el_err *e);

@@ -38,7 +38,8 @@ struct ckpt_call {
 };
 
 /* Looks at that checkpoint or file. */
-int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct look *l, struct el_mem *mem, struct el_err *e);
+int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct inspect *l, struct el_mem *mem,
+                    struct el_err *e);
 
 int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e);
 void ckpt_place_close(struct ckpt_place *p);

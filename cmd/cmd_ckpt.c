@@ -223,10 +223,11 @@ int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e)
     return 0;
 }
 
-int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct look *l, struct el_mem *mem, struct el_err *e)
+int ckpt_place_look(const struct ckpt_place *p, const char *dir, struct inspect *l, struct el_mem *mem,
+                    struct el_err *e)
 {
-    int r = look_open(l, &p->fs, mem, dir, p->file, e);
-    return r || !p->file ? r : look_call(l, p->called, p->file, e);
+    int r = inspect_open(l, &p->fs, mem, dir, p->file, e);
+    return r || !p->file ? r : inspect_call(l, p->called, p->file, e);
 }
 
 void ckpt_place_close(struct ckpt_place *p)

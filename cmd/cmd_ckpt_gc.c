@@ -79,10 +79,10 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
 {
     struct teller *t = ctx;
     struct ckpt_call *c = t->c;
-    struct look l;
+    struct inspect l;
     struct verify v;
     ckpt_verifier(c, &v, true);
-    int r = look_open(&l, &t->p->fs, &c->mem, newest->name, NULL, e);
+    int r = inspect_open(&l, &t->p->fs, &c->mem, newest->name, NULL, e);
     if (!r)
         r = verify_dir(&v, &l, e);
     ckpt_verifier_end(c);
@@ -93,7 +93,7 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
                                                          : ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
                       v.findings ? v.findings->file : "", v.findings && *v.findings->file ? ": " : "",
                       v.findings ? v.findings->text : l.why.text);
-    if (!r && look_is_part(&l) && c->conf->keep_last < 2)
+    if (!r && inspect_is_part(&l) && c->conf->keep_last < 2)
         r = ckpt_fail(e, CKPT_UNSUPPORTED,
                       "nothing is deleted: the newest checkpoint, %s, is one node's part (--ckpt-store=local), and "
                       "another node may have ended before it had that step: keep two, --keep-last=2",
@@ -101,12 +101,12 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
     if (!r)
         r = prove_count(t, newest, &v, e);
     verify_free(&v);
-    look_close(&l);
+    inspect_close(&l);
     return r;
 }
 
 /* A hint that names what has just gone would send a reader to nowhere. */
-static void tell_end(struct ckpt_call *c, const struct gc *g)
+static void emit_end(struct ckpt_call *c, const struct gc *g)
 {
     char size[32];
     if (c->conf->json)
@@ -150,7 +150,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
         if (r && !g.gone && !t.any)
             c->out.len = 0; /* nothing is to be told but why */
         else
-            tell_end(c, &g);
+            emit_end(c, &g);
     }
     el_free(&c->mem, t.like);
     scan_close(&s);

@@ -9,11 +9,11 @@
 #include "ckpt.h"
 #include "json.h"
 #include "loop/loop.h"
-#include "coord/overview.h"
-#include "coord/standing.h"
+#include "coord/status_text.h"
+#include "coord/ckpt_status_text.h"
 #include "util/parse.h"
 
-#define ANSWER_LIMIT EL_SEC(10) /* between two rows: an agent that is being asked for a save says something sooner */
+#define REPLY_LIMIT EL_SEC(10) /* between two rows: an agent that is being asked for a save says something sooner */
 
 JSON_ROW(ckpt_node)
 JSON_ROW(ckpt_worker)
@@ -38,7 +38,7 @@ static void put_node(struct screen *s, const struct msg_ckpt_node *n, json_t **w
     if (!s->list) {
         if (s->jobs++)
             el_buf_puts(out, "\n");
-        standing_node(n, s->colour, out);
+        ckpt_status_text_node(n, s->colour, out);
         return;
     }
     json_t *o = json_ckpt_node(n);
@@ -66,7 +66,7 @@ static int put_row(struct screen *s, const struct msg *m, json_t **workers, bool
     if (*workers)
         json_array_append_new(*workers, json_ckpt_worker(&m->u.ckpt_worker));
     else if (*on)
-        standing_worker(&m->u.ckpt_worker, s->colour, &s->call->out);
+        ckpt_status_text_worker(&m->u.ckpt_worker, s->colour, &s->call->out);
     return m->u.ckpt_worker.more;
 }
 
@@ -74,17 +74,17 @@ static int put_agent(struct screen *s, const char *path, struct el_err *e)
 {
     json_t *workers = NULL;
     bool on = false;
-    struct rdzv_client *c = agents_ask(path, false, ANSWER_LIMIT, e);
+    struct control_client *c = agents_ask(path, false, REPLY_LIMIT, e);
     int more = c ? 1 : -1;
     while (more > 0) {
         struct msg m;
-        more = rdzv_client_receive(c, &m, e) ? -1 : 1;
+        more = control_client_receive(c, &m, e) ? -1 : 1;
         if (more < 0)
             break;
         more = put_row(s, &m, &workers, &on, e);
         msg_release(&m);
     }
-    rdzv_client_free(c);
+    control_client_free(c);
     return more;
 }
 
@@ -130,15 +130,15 @@ int ckpt_status(struct ckpt_call *c, struct el_err *e)
 static int run_id_of(const char *path, char to[MSG_RUN_ID_MAX + 1], struct el_err *e)
 {
     struct msg m;
-    struct rdzv_client *c = agents_ask(path, false, ANSWER_LIMIT, e);
-    int bad = !c || rdzv_client_receive(c, &m, e);
+    struct control_client *c = agents_ask(path, false, REPLY_LIMIT, e);
+    int bad = !c || control_client_receive(c, &m, e);
     if (!bad && m.type == MSG_CKPT_NODE)
         snprintf(to, MSG_RUN_ID_MAX + 1, "%s", m.u.ckpt_node.run_id);
     else if (!bad)
         wrong(&m, e);
     if (!bad)
         msg_release(&m);
-    rdzv_client_free(c);
+    control_client_free(c);
     return e->status ? -1 : 0;
 }
 
@@ -177,7 +177,7 @@ static void show(const struct ckpt_call *c, const struct msg_ckpt_node *n)
     char text[160];
     if (!c->progress)
         return;
-    standing_progress(n, text, sizeof text);
+    ckpt_status_text_progress(n, text, sizeof text);
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
 }
@@ -193,13 +193,13 @@ static int saved(struct ckpt_call *c, const struct msg_ckpt_node *n, struct el_e
     return 0;
 }
 
-static int follow(struct ckpt_call *c, struct rdzv_client *agent, struct el_err *e)
+static int follow(struct ckpt_call *c, struct control_client *agent, struct el_err *e)
 {
     char time[16];
     el_usec until = loop_clock() + c->conf->wait;
     for (;;) {
         struct msg m;
-        if (rdzv_client_receive(agent, &m, e))
+        if (control_client_receive(agent, &m, e))
             return -1;
         int status = m.type == MSG_CKPT_NODE ? 1 : wrong(&m, e);
         bool more = status == 1 && m.u.ckpt_node.more;
@@ -212,7 +212,7 @@ static int follow(struct ckpt_call *c, struct rdzv_client *agent, struct el_err 
             return status;
         if (loop_clock() > until)
             return el_fail(e, EL_EXIT_TEMPFAIL, "it is not on disk after %s (--wait); the job goes on with it",
-                           overview_time(c->conf->wait / EL_MS(1), time));
+                           status_text_time(c->conf->wait / EL_MS(1), time));
     }
 }
 
@@ -223,11 +223,11 @@ int ckpt_save(struct ckpt_call *c, struct el_err *e)
     if (!a)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     const char *path = agents_find(a, e) ? NULL : choose(a, c->conf->run_id, e);
-    struct rdzv_client *agent = path ? agents_ask(path, true, ANSWER_LIMIT, e) : NULL;
+    struct control_client *agent = path ? agents_ask(path, true, REPLY_LIMIT, e) : NULL;
     if (agent)
         status = follow(c, agent, e);
     ckpt_verifier_end(c);
-    rdzv_client_free(agent);
+    control_client_free(agent);
     free(a);
     return status;
 }

@@ -159,7 +159,7 @@ static void put_tensor(struct el_buf *out, const struct tensors *list, size_t i,
 /* One tensor a line, its pieces together.  What is wrong goes to stderr; what could be read is listed. */
 static int ls_tensors(struct ckpt_call *c, const struct ckpt_place *p, struct el_err *e)
 {
-    struct look l;
+    struct inspect l;
     struct verify v;
     bool first = true;
     ckpt_verifier(c, &v, false);
@@ -184,7 +184,7 @@ static int ls_tensors(struct ckpt_call *c, const struct ckpt_place *p, struct el
         fprintf(stderr, "elrun: %s%s%s\n", f->file, *f->file ? ": " : "", f->text);
     r = r ? r : v.verdict;
     verify_free(&v);
-    look_close(&l);
+    inspect_close(&l);
     return r;
 }
 
@@ -207,11 +207,11 @@ int ckpt_ls(struct ckpt_call *c, struct el_err *e)
 /* --- cat ---------------------------------------------------------------------------------------------------------- */
 
 /* Straight to stdout, piece by piece: a tensor may be larger than the memory. */
-static int copy_out(const struct look *l, const char *file, uint64_t at, uint64_t n, struct el_err *e)
+static int copy_out(const struct inspect *l, const char *file, uint64_t at, uint64_t n, struct el_err *e)
 {
     static char piece[1 << 20];
-    struct look_file f;
-    int r = look_file_open(&f, l, file, NULL, e);
+    struct inspect_file f;
+    int r = inspect_file_open(&f, l, file, NULL, e);
     while (!r && n) {
         size_t k = n < sizeof piece ? (size_t)n : sizeof piece;
         r = f.bytes.read(f.bytes.ctx, at, piece, k, e);
@@ -220,19 +220,19 @@ static int copy_out(const struct look *l, const char *file, uint64_t at, uint64_
         at += k;
         n -= k;
     }
-    look_file_close(&f);
+    inspect_file_close(&f);
     return r;
 }
 
 /* The one tensor in an archive that lies within a file. */
-static int copy_item(struct ckpt_call *c, const struct look *l, const struct tensor *t, struct el_err *e)
+static int copy_item(struct ckpt_call *c, const struct inspect *l, const struct tensor *t, struct el_err *e)
 {
     struct tensors inside = {.mem = &c->mem};
     struct zip z = {0};
-    struct look_file f;
-    int r = look_file_open(&f, l, t->file, NULL, e);
+    struct inspect_file f;
+    int r = inspect_file_open(&f, l, t->file, NULL, e);
     if (!r) {
-        look_file_slice(&f, t->at, t->bytes);
+        inspect_file_slice(&f, t->at, t->bytes);
         r = zip_open(&z, &c->mem, &f.bytes, e);
     }
     if (!r)
@@ -243,7 +243,7 @@ static int copy_item(struct ckpt_call *c, const struct look *l, const struct ten
         r = copy_out(l, t->file, inside.v[0]->at, inside.v[0]->bytes, e);
     zip_close(&z);
     tensors_free(&inside);
-    look_file_close(&f);
+    inspect_file_close(&f);
     return r;
 }
 
@@ -257,7 +257,7 @@ static bool are_rows(const struct tensors *list, size_t i, size_t end)
     return true;
 }
 
-static int cat_tensor(struct ckpt_call *c, const struct look *l, const struct verify *v, const char *name,
+static int cat_tensor(struct ckpt_call *c, const struct inspect *l, const struct verify *v, const char *name,
                       struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
@@ -287,7 +287,7 @@ static int cat_tensor(struct ckpt_call *c, const struct look *l, const struct ve
 int ckpt_cat(struct ckpt_call *c, struct el_err *e)
 {
     struct ckpt_place p;
-    struct look l = {0};
+    struct inspect l = {0};
     struct verify v;
     ckpt_verifier(c, &v, false);
     int r = ckpt_place_open(&p, c->argv[0], e);
@@ -303,7 +303,7 @@ int ckpt_cat(struct ckpt_call *c, struct el_err *e)
     if (!r)
         r = cat_tensor(c, &l, &v, c->argv[1], e);
     verify_free(&v);
-    look_close(&l);
+    inspect_close(&l);
     ckpt_place_close(&p);
     return r;
 }

@@ -45,7 +45,7 @@ static void put_findings(struct el_buf *out, const struct verify *v)
         el_buf_printf(out, "  and %zu more\n", v->findings_n - n);
 }
 
-static void put_json(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+static void put_json(struct el_buf *out, const char *name, const struct inspect *l, const struct verify *v,
                      const struct verify_others *o, bool added)
 {
     el_buf_puts(out, "{");
@@ -83,7 +83,7 @@ static void put_json(struct el_buf *out, const char *name, const struct look *l,
     el_buf_printf(out, "], \"findings_count\": %zu}", v->findings_n);
 }
 
-static void put_text(struct el_buf *out, const char *name, const struct look *l, const struct verify *v,
+static void put_text(struct el_buf *out, const char *name, const struct inspect *l, const struct verify *v,
                      const struct verify_others *o, bool added)
 {
     char size[32];
@@ -120,7 +120,7 @@ static void put_text(struct el_buf *out, const char *name, const struct look *l,
     put_findings(out, v);
 }
 
-static void tell(struct report *r, const char *name, const struct look *l, const struct verify *v,
+static void tell(struct report *r, const char *name, const struct inspect *l, const struct verify *v,
                  const struct verify_others *o, bool added)
 {
     if (r->c->conf->json) {
@@ -135,7 +135,7 @@ static void tell(struct report *r, const char *name, const struct look *l, const
 
 /* --- a manifest for files of somebody else ------------------------------------------------------------------------ */
 
-static int write_manifest(struct ckpt_call *c, struct verify *v, const struct look *l, struct el_err *e)
+static int write_manifest(struct ckpt_call *c, struct verify *v, const struct inspect *l, struct el_err *e)
 {
     char path[CKPT_PATH_MAX];
     struct el_buf text = EL_BUF_INIT(&c->mem, MANIFEST_BYTES_MAX);
@@ -199,7 +199,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
                       const char *name, struct el_err *e)
 {
     struct ckpt_call *c = r->c;
-    struct look l;
+    struct inspect l;
     struct verify v;
     struct verify_others others = {0};
     bool added = false;
@@ -234,7 +234,7 @@ static int verify_one(struct report *r, const struct ckpt_place *p, const struct
     if (!bad)
         tell(r, name, &l, &v, &others, added);
     verify_free(&v);
-    look_close(&l);
+    inspect_close(&l);
     return bad;
 }
 

@@ -72,7 +72,7 @@ static int write_to(FILE *to, const char *before, const char *text, const char *
 }
 
 /* Prints a piece, and says that it has been taken. */
-static int take(struct rdzv_client *c, const struct msg_logs_text *text, struct el_err *e)
+static int take(struct control_client *c, const struct msg_logs_text *text, struct el_err *e)
 {
     struct msg next = {.type = MSG_LOGS_NEXT, .u.logs_next = {.pieces = text->stream ? 1 : 0}};
     int bad = 0;
@@ -80,16 +80,16 @@ static int take(struct rdzv_client *c, const struct msg_logs_text *text, struct 
         bad = write_to(text->stream == 1 ? stdout : stderr, "", text->text, "", e);
     else if (text->text[0])
         bad = write_to(stderr, "elrun: ", text->text, "\n", e);
-    return bad ? -1 : rdzv_client_send(c, &next, e);
+    return bad ? -1 : control_client_send(c, &next, e);
 }
 
 /* The exit status, or -1 and *e. */
-static int follow(struct rdzv_client *c, struct el_err *e)
+static int follow(struct control_client *c, struct el_err *e)
 {
     int status = -1;
     for (bool more = true; more;) {
         struct msg m;
-        if (rdzv_client_receive(c, &m, e))
+        if (control_client_receive(c, &m, e))
             return -1;
         more = m.type == MSG_LOGS_TEXT && take(c, &m.u.logs_text, e) == 0;
         if (m.type == MSG_DONE && m.u.done.status)
@@ -119,13 +119,13 @@ static int run(const struct call *call, struct el_err *e)
                                .follow = conf.follow,
                                .lines = conf.lines,
                                .stream = conf.stream == 2 ? 0 : (uint64_t)conf.stream + 1}};
-    struct rdzv_client *c = rdzv_client_open(conf.control.endpoint, conf.control.timeout, e);
-    status = c && rdzv_client_send(c, &m, e) == 0 ? 0 : -1;
+    struct control_client *c = control_client_open(conf.control.endpoint, conf.control.timeout, e);
+    status = c && control_client_send(c, &m, e) == 0 ? 0 : -1;
     if (!status && conf.control.timeout < SILENCE_LIMIT)
-        rdzv_client_limit(c, SILENCE_LIMIT);
+        control_client_limit(c, SILENCE_LIMIT);
     if (!status)
         status = follow(c, e);
-    rdzv_client_free(c);
+    control_client_free(c);
     return status;
 }
 

@@ -9,8 +9,8 @@
 
 #include "output/console.h"
 #include "cmd.h"
-#include "history/chronicle.h"
-#include "history/gather.h"
+#include "history/job_history.h"
+#include "history/logdir_scan.h"
 #include "util/env.h"
 #include "util/auto.h"
 #include "util/parse.h"
@@ -78,7 +78,7 @@ static bool speaks_utf8(char *const *env)
 }
 
 /* Of the job's last moment: a report is read near to its end. */
-static int64_t zone_of(const struct chronicle *c)
+static int64_t zone_of(const struct job_history *c)
 {
     int64_t from = 0, to = 0;
     struct tm tm;
@@ -87,11 +87,12 @@ static int64_t zone_of(const struct chronicle *c)
     return localtime_r(&sec, &tm) ? tm.tm_gmtoff : 0;
 }
 
-static void write_text(const struct chronicle *c, const struct report_conf *conf, char *const *env, struct el_buf *out)
+static void write_text(const struct job_history *c, const struct report_conf *conf, char *const *env,
+                       struct el_buf *out)
 {
     bool terminal = isatty(STDOUT_FILENO);
     bool colour = terminal && console_wants_colour(env_get(env, "NO_COLOR"), env_get(env, "TERM"));
-    struct chronicle_look look = {
+    struct job_history_look look = {
         .line = {.columns = conf->columns ? conf->columns : columns_of(STDOUT_FILENO, env_get(env, "COLUMNS")),
                  .utf8 = speaks_utf8(env),
                  .colour = colour,
@@ -99,7 +100,7 @@ static void write_text(const struct chronicle *c, const struct report_conf *conf
         .style = colour ? &summary_colour : &summary_plain,
     };
     look.text_columns = terminal ? look.line.columns : 0;
-    chronicle_text(c, &look, out);
+    job_history_text(c, &look, out);
 }
 
 static int run(const struct call *call, struct el_err *e)
@@ -108,7 +109,7 @@ static int run(const struct call *call, struct el_err *e)
     struct opt_result r;
     struct el_mem mem = EL_MEM_INIT(MEMORY_MAX);
     struct el_buf out = EL_BUF_INIT(NULL, OUTPUT_MAX);
-    struct chronicle c;
+    struct job_history c;
     struct el_err why = {0};
     int go = command_options(&cmd_report, call, &conf, &r, e);
     if (go <= 0)
@@ -116,7 +117,7 @@ static int run(const struct call *call, struct el_err *e)
     if (r.next == call->argc)
         return el_fail(e, EL_EXIT_USAGE, "name what the job left: its log folder, or a file of --events");
     unsigned n = (unsigned)(call->argc - r.next);
-    chronicle_init(&c, &mem);
+    job_history_init(&c, &mem);
     unsigned bad = gather(&c, call->argv + r.next, n, &why);
     int status = bad ? 1 : 0;
     if (!c.any) {
@@ -125,18 +126,18 @@ static int run(const struct call *call, struct el_err *e)
         *e = why;
         status = why.status;
     } else {
-        chronicle_close(&c);
+        job_history_close(&c);
         if (conf.json || conf.format == FORMAT_JSON)
-            chronicle_json(&c, &out);
+            job_history_json(&c, &out);
         else if (conf.format == FORMAT_DLROVER)
-            chronicle_dlrover(&c, &out);
+            job_history_dlrover(&c, &out);
         else
             write_text(&c, &conf, call->env, &out);
         int written = command_print(&out, e);
         status = written ? written : status;
     }
     el_buf_free(&out);
-    chronicle_free(&c);
+    job_history_free(&c);
     return status;
 }
 

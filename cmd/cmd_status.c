@@ -10,8 +10,8 @@
 #include "agents.h"
 #include "control.h"
 #include "json.h"
-#include "coord/overview.h"
-#include "coord/standing.h"
+#include "coord/status_text.h"
+#include "coord/ckpt_status_text.h"
 #include "util/env.h"
 #include "util/auto.h"
 
@@ -44,7 +44,7 @@ struct screen {
     const struct status_conf *conf;
     bool terminal, colour;
     unsigned columns, jobs;
-    struct overview job;
+    struct status_text job;
     struct el_buf text;
     json_t *list, *members;
 };
@@ -60,7 +60,7 @@ static void job_is_whole(struct screen *s)
         return;
     if (s->jobs > 1)
         el_buf_puts(&s->text, "\n");
-    overview_text(&s->job, s->colour, s->columns, &s->text);
+    status_text_text(&s->job, s->colour, s->columns, &s->text);
 }
 
 /* 1: more rows follow; 0: that was the last; -1: error. */
@@ -70,7 +70,7 @@ static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
         json_t *job = json_status_job(&m->u.status_job);
         job_is_whole(s);
         s->jobs++;
-        overview_job(&s->job, &m->u.status_job);
+        status_text_job(&s->job, &m->u.status_job);
         s->members = json_array();
         json_object_set_new(job, "nodes", s->members);
         json_array_append_new(s->list, job);
@@ -80,7 +80,7 @@ static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
         return el_fail(e, EL_EXIT_PROTOCOL, "the coordinator answers with %s", msg_name(m->type));
     if (s->conf->json)
         json_array_append_new(s->members, json_status_member(&m->u.status_member));
-    else if (overview_member(&s->job, &m->u.status_member))
+    else if (status_text_member(&s->job, &m->u.status_member))
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     return m->u.status_member.more;
 }
@@ -106,7 +106,7 @@ static void put_agent(void *ctx, const struct msg_ckpt_node *n)
         return;
     if (s->text.len)
         el_buf_puts(&s->text, "\n");
-    standing_newest(n, s->colour, &s->text);
+    ckpt_status_text_newest(n, s->colour, &s->text);
 }
 
 /* A coordinator knows of snapshots of jobs of several nodes with --ckpt-dir; of other jobs the agents here know. */
@@ -152,7 +152,7 @@ static int show(struct screen *s, struct el_err *e)
 }
 
 /* One answer.  0; 1: refused; -1: error. */
-static int one_screen(struct screen *s, struct rdzv_client *c, struct el_err *e)
+static int one_screen(struct screen *s, struct control_client *c, struct el_err *e)
 {
     int more = 1, status = 0;
     s->jobs = 0;
@@ -160,7 +160,7 @@ static int one_screen(struct screen *s, struct rdzv_client *c, struct el_err *e)
     s->list = json_array();
     while (more > 0 && !status) {
         struct msg m;
-        if (rdzv_client_receive(c, &m, e)) {
+        if (control_client_receive(c, &m, e)) {
             more = -1;
             break;
         }
@@ -197,13 +197,13 @@ static int run(const struct call *call, struct el_err *e)
     s.terminal = isatty(STDOUT_FILENO);
     s.colour = s.terminal && console_wants_colour(env_get(call->env, "NO_COLOR"), env_get(call->env, "TERM"));
     struct msg m = {.type = MSG_STATUS, .u.status = {.run_id = conf.control.run_id, .watch = conf.watch}};
-    struct rdzv_client *c = rdzv_client_open(conf.control.endpoint, conf.control.timeout, e);
+    struct control_client *c = control_client_open(conf.control.endpoint, conf.control.timeout, e);
     if (!c) {
         status = only_agents(&s, e);
         el_buf_free(&s.text);
         return status;
     }
-    status = rdzv_client_send(c, &m, e) ? -1 : 0;
+    status = control_client_send(c, &m, e) ? -1 : 0;
     if (!status && conf.watch && s.terminal && !conf.json)
         fputs("\033[2J", stdout);
     do {
@@ -211,8 +211,8 @@ static int run(const struct call *call, struct el_err *e)
         if (!status)
             status = one_screen(&s, c, e);
     } while (!status && conf.watch);
-    rdzv_client_free(c);
-    overview_free(&s.job);
+    control_client_free(c);
+    status_text_free(&s.job);
     el_buf_free(&s.text);
     return status;
 }

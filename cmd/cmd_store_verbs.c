@@ -15,8 +15,8 @@
 
 enum { KEYS_MAX = 4096, EXIT_NO = 1 };
 
-#define ANSWER_MAX EL_SEC(10)  /* for connecting, and for answers that are not waited for */
-#define WAIT_MAX   EL_SEC(300) /* the time-out of torch.distributed.TCPStore */
+#define REPLY_MAX EL_SEC(10)  /* for connecting, and for answers that are not waited for */
+#define WAIT_MAX  EL_SEC(300) /* the time-out of torch.distributed.TCPStore */
 
 struct verb_conf {
     const char *endpoint;
@@ -358,7 +358,7 @@ int store_verb_run(const struct call *call, struct el_err *e)
         return el_fail(e, EL_EXIT_USAGE, "store %s takes %s, behind its options", verbs[v].name, verbs[v].usage);
     if (check_keys(&a, a.argc < verbs[v].keys ? a.argc : verbs[v].keys, e))
         return -1;
-    a.client = store_client_open(conf.endpoint, ANSWER_MAX, e);
+    a.client = store_client_open(conf.endpoint, REPLY_MAX, e);
     a.json = json_object();
     int status = -1;
     if (a.client && a.json) {

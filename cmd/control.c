@@ -41,9 +41,9 @@ int control_ask(const struct control_conf *conf, const struct msg *m, struct el_
 {
     unsigned status = 0;
     char text[MSG_TEXT_MAX + 1];
-    struct rdzv_client *c = rdzv_client_open(conf->endpoint, conf->timeout, e);
-    int bad = !c || rdzv_client_ask(c, m, &status, text, e);
-    rdzv_client_free(c);
+    struct control_client *c = control_client_open(conf->endpoint, conf->timeout, e);
+    int bad = !c || control_client_ask(c, m, &status, text, e);
+    control_client_free(c);
     if (bad)
         return -1;
     if (status)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "cmd.h"
-#include "control/client.h"
+#include "control/control_client.h"
 
 struct control_conf {
     const char *endpoint, *run_id;

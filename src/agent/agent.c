@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "agent/hindsight.h"
+#include "agent/signal_settle.h"
 
 enum { SIG_INT = 2, SIG_USR1 = 10, SIG_USR2 = 12, SIG_TERM = 15, SIG_TSTP = 20 }; /* Linux, x86-64 and aarch64 */
 enum { SIG_ABRT = 6 };
@@ -41,7 +41,7 @@ static struct agent_action *act(struct agent_actions *out, enum agent_action_typ
     return x;
 }
 
-static void take_group(struct agent_actions *out, const struct policy_actions *group)
+static void take_group(struct agent_actions *out, const struct worker_group_actions *group)
 {
     for (unsigned i = 0; i < group->n; i++)
         act(out, AGENT_DO_GROUP)->group = group->v[i];
@@ -54,13 +54,13 @@ int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *me
     if (!conf->managed &&
         budget_init(&a->budget, conf->max_restarts, conf->restart_window, conf->max_fruitless, 0, 0, 0, mem) < 0)
         return -1;
-    return policy_init(&a->group, conf->slots, mem);
+    return worker_group_init(&a->group, conf->slots, mem);
 }
 
 void agent_free(struct agent *a, struct el_mem *mem)
 {
     budget_free(&a->budget, mem);
-    policy_free(&a->group, mem);
+    worker_group_free(&a->group, mem);
 }
 
 static void prepare(struct agent *a, struct agent_actions *out)
@@ -112,14 +112,15 @@ static bool is_worth_capturing(const struct agent *a, el_usec now)
 {
     if (a->conf.managed)
         return a->conf.captures; /* that is known above */
-    bool again = a->cause != AGENT_LEAVING && a->conf.restart_policy != DECIDE_NEVER && budget_left(&a->budget, now);
+    bool again = a->cause != AGENT_LEAVING && a->conf.restart_policy != RESTART_NEVER && budget_left(&a->budget, now);
     return a->conf.captures && (a->conf.captures_stay || again);
 }
 
 /* What the workers hold is asked for once in an attempt, and only when all of them have been started. */
 static bool ask_capture(struct agent *a, el_usec now, struct agent_actions *out)
 {
-    bool up = a->group.phase == POLICY_UP && a->group.started == a->group.slots && !a->group.spawning && a->group.up;
+    bool up =
+        a->group.phase == WORKER_GROUP_UP && a->group.started == a->group.slots && !a->group.spawning && a->group.up;
     if (!up || a->parted || !is_worth_capturing(a, now) || a->capture == AGENT_CAPTURE_OVER)
         return false;
     if (a->capture == AGENT_CAPTURE_NOT)
@@ -142,14 +143,14 @@ static bool hold_back(struct agent *a, int signal, el_usec grace, el_usec now, s
 
 static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
 {
-    struct policy_actions group = {0};
+    struct worker_group_actions group = {0};
     a->judge_until = EL_NEVER;
     a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
         move(a, AGENT_STOPPING);
     if (hold_back(a, signal, grace, now, out))
         return;
-    policy_stop(&a->group, a->held_signal, a->held_grace, now, &group);
+    worker_group_stop(&a->group, a->held_signal, a->held_grace, now, &group);
     take_group(out, &group);
 }
 
@@ -180,7 +181,7 @@ static_assert(BUDGET_FRUITLESS == EL_SEC(60), "a text below says so");
 /* As far as it can be known before the evidence is there. */
 static bool may_restart(const struct agent *a, el_usec now)
 {
-    return has_budget(a, now) && a->conf.restart_policy != DECIDE_NEVER;
+    return has_budget(a, now) && a->conf.restart_policy != RESTART_NEVER;
 }
 
 /* A worker failed: is there another attempt? */
@@ -188,13 +189,13 @@ static bool try_again(struct agent *a, el_usec now)
 {
     if (!has_budget(a, now))
         return false;
-    const struct decide_round round = {
+    const struct restart_round round = {
         .policy = a->conf.restart_policy, .workers = a->conf.slots, .nodes = 1, .lasted = a->stopped - a->began};
-    decide_next(&round, &a->digest, &a->history, &a->verdict);
-    if (a->verdict.next == DECIDE_STOP)
+    restart_next(&round, &a->digest, &a->history, &a->verdict);
+    if (a->verdict.next == RESTART_STOP)
         return false;
     /* torchrun knows max_restarts only; and nothing that passes by itself is the program's fruitlessness. */
-    bool counted = a->conf.restart_policy != DECIDE_ALWAYS && a->digest.kind != DECIDE_PASSING;
+    bool counted = a->conf.restart_policy != RESTART_ALWAYS && a->digest.kind != RESTART_PASSING;
     uint64_t steps = a->digest.steps_known ? a->digest.steps : BUDGET_NO_STEPS;
     if (counted && !budget_lived(&a->budget, a->stopped - a->began, BUDGET_FRUITLESS, steps)) {
         snprintf(a->verdict.why, sizeof a->verdict.why,
@@ -241,11 +242,11 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
 /* After each event that may have closed the worker group. */
 static void close_attempt(struct agent *a, el_usec now, struct agent_actions *out)
 {
-    if (a->group.phase != POLICY_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
+    if (a->group.phase != WORKER_GROUP_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
         return;
     if (a->parted)
         blame(a, AGENT_HALTED, 0);
-    else if (policy_succeeded(&a->group))
+    else if (worker_group_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0);
     assert(a->cause != AGENT_NO_CAUSE || a->group.stuck);
     a->held = false;
@@ -266,8 +267,8 @@ static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec n
     }
     move(a, AGENT_RUNNING);
     a->began = now;
-    struct policy_actions group = {0};
-    policy_start(&a->group, &group);
+    struct worker_group_actions group = {0};
+    worker_group_start(&a->group, &group);
     take_group(out, &group);
 }
 
@@ -277,16 +278,16 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
 static bool may_follow(const struct agent *a, const struct agent_event *ev)
 {
     bool judging = a->judge_until != EL_NEVER, others = a->group.up || a->group.spawning || a->conf.managed;
-    bool own = a->conf.consequence && !hindsight_is_from_outside(ev->signal);
+    bool own = a->conf.consequence && !signal_settle_is_from_outside(ev->signal);
     return own && (judging || (a->cause == AGENT_NO_CAUSE && others));
 }
 
 /* The coordinator leads the emergency checkpoint of the live workers, so the failure is reported to it afterwards. */
 static void look_back(struct agent *a, int signal, el_usec now)
 {
-    a->sure_at = now + hindsight_time(signal, may_restart(a, now) || a->conf.managed);
-    bool waits = a->conf.managed && a->held && hindsight_is_from_outside(signal);
-    a->hindsight_until = waits ? now + HINDSIGHT_LONG : a->sure_at;
+    a->sure_at = now + signal_settle_time(signal, may_restart(a, now) || a->conf.managed);
+    bool waits = a->conf.managed && a->held && signal_settle_is_from_outside(signal);
+    a->hindsight_until = waits ? now + SIGNAL_SETTLE_LONG : a->sure_at;
 }
 
 /* The first one that failed by itself: the others are stopped. */
@@ -301,14 +302,14 @@ static void condemn(struct agent *a, unsigned slot, el_usec now, struct agent_ac
 
 static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
-    const struct policy_slot *slot = &a->group.slot[ev->slot];
+    const struct worker_group_slot *slot = &a->group.slot[ev->slot];
     bool ours = slot->signalled, first = a->cause == AGENT_NO_CAUSE;
-    struct policy_actions group = {0};
-    policy_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
+    struct worker_group_actions group = {0};
+    worker_group_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
     take_group(out, &group);
     if (a->ending == (int)ev->slot)
         a->parting_until = now;
-    if (!policy_slot_bad(slot) || ours || a->ending >= 0)
+    if (!worker_group_slot_bad(slot) || ours || a->ending >= 0)
         return;
     /* The terminal's Ctrl-C goes to the worker that has the terminal, and not to elrun; 130 is a shell's word for it.
      */
@@ -385,7 +386,7 @@ static void on_hung(struct agent *a, const struct agent_event *ev, el_usec now, 
 static void on_parted(struct agent *a, const struct agent_event *ev)
 {
     assert(a->conf.managed && ev->slot < a->group.slots);
-    if (a->state != AGENT_RUNNING || a->group.slot[ev->slot].state != POLICY_SLOT_UP)
+    if (a->state != AGENT_RUNNING || a->group.slot[ev->slot].state != WORKER_GROUP_SLOT_UP)
         return;
     a->parted = true;
     a->group.slot[ev->slot].signalled = true; /* asked to go, though not by a signal */
@@ -402,7 +403,7 @@ static void note(struct agent *a, el_usec now, struct agent_actions *out)
 
 static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
-    struct policy_actions group = {0};
+    struct worker_group_actions group = {0};
     /* The report and the exit of such a child come by two ways: the exit may have been first, and was no worker's. */
     if (ev->forked && a->cause == AGENT_WORKER_FAILED && a->cause_slot == ev->slot) {
         a->cause = AGENT_SPAWN_FAILED;
@@ -412,7 +413,7 @@ static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_us
     if (ev->forked)
         a->group.slot[ev->slot].signalled = true; /* its exit is ours to explain, not a worker's failure */
     else
-        policy_spawn_failed(&a->group, now, &group);
+        worker_group_spawn_failed(&a->group, now, &group);
     take_group(out, &group);
     stop(a, SIG_TERM, a->conf.grace, now, out);
 }
@@ -420,7 +421,7 @@ static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_us
 static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
 {
     bool again = a->cause == AGENT_LEAVING;
-    if (a->state == AGENT_RUNNING && policy_succeeded(&a->group))
+    if (a->state == AGENT_RUNNING && worker_group_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0); /* only leftovers are still there: the work is done */
     /* A failure that ends the job anyway stays its cause; one that would have led to a restart, or that hindsight shows
      * to be part of the same farewell, does not. */
@@ -459,7 +460,7 @@ static void on_attempt(struct agent *a, const struct agent_event *ev, struct age
 static bool are_parting(const struct agent *a)
 {
     for (unsigned i = 0; a->parted && i < a->group.slots; i++)
-        if (a->group.slot[i].state == POLICY_SLOT_UP && !a->group.slot[i].signalled)
+        if (a->group.slot[i].state == WORKER_GROUP_SLOT_UP && !a->group.slot[i].signalled)
             return false;
     return a->parted && a->group.started == a->group.slots;
 }
@@ -490,7 +491,7 @@ static bool let_end(struct agent *a, const struct agent_event *ev, el_usec now)
 {
     bool first = a->parting_until == EL_NEVER && a->judge_until == EL_NEVER;
     if (a->state != AGENT_RUNNING || !ev->waits || !ev->grace || !first ||
-        a->group.slot[ev->slot].state != POLICY_SLOT_UP)
+        a->group.slot[ev->slot].state != WORKER_GROUP_SLOT_UP)
         return false;
     el_usec wait = ev->grace / 2 < a->conf.consequence ? ev->grace / 2 : a->conf.consequence;
     a->parting_until = now + wait;
@@ -503,7 +504,7 @@ static bool let_end(struct agent *a, const struct agent_event *ev, el_usec now)
 static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     assert(a->conf.managed);
-    if (a->state == AGENT_RUNNING && !a->parted && policy_succeeded(&a->group))
+    if (a->state == AGENT_RUNNING && !a->parted && worker_group_succeeded(&a->group))
         blame(a, AGENT_SUCCESS, 0);
     if (a->state == AGENT_PREPARING || a->state == AGENT_RUNNING)
         blame(a, AGENT_HALTED, 0);
@@ -546,17 +547,17 @@ static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now
 
 static void on_group_event(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
-    struct policy_actions group = {0};
+    struct worker_group_actions group = {0};
     if (ev->type == AGENT_EV_SPAWNED) {
-        policy_spawned(&a->group, ev->slot, &group);
-        if (a->conf.managed && a->group.started == a->group.slots && a->group.phase == POLICY_UP)
+        worker_group_spawned(&a->group, ev->slot, &group);
+        if (a->conf.managed && a->group.started == a->group.slots && a->group.phase == WORKER_GROUP_UP)
             act(out, AGENT_DO_UP);
     } else if (ev->type == AGENT_EV_SWEPT)
-        policy_swept(&a->group, ev->left, now, &group);
+        worker_group_swept(&a->group, ev->left, now, &group);
     else if (ev->type == AGENT_EV_ORPHAN)
-        policy_orphan_reaped(&a->group, now, &group);
-    else if (policy_deadline(&a->group) <= now)
-        policy_timeout(&a->group, now, &group);
+        worker_group_orphan_reaped(&a->group, now, &group);
+    else if (worker_group_deadline(&a->group) <= now)
+        worker_group_timeout(&a->group, now, &group);
     take_group(out, &group);
 }
 
@@ -582,7 +583,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:
         a->collected = a->state == AGENT_COLLECTING;
-        a->digest = ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_OTHER};
+        a->digest = ev->digest ? *ev->digest : (struct restart_digest){.kind = RESTART_OTHER};
         break;
     case AGENT_EV_SPAWNED:
     case AGENT_EV_SWEPT:

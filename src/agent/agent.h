@@ -9,8 +9,8 @@
 #define AGENT_AGENT_H
 #include <stdbool.h>
 
-#include "failure/decide.h"
-#include "proc/policy.h"
+#include "failure/restart_policy.h"
+#include "proc/worker_group.h"
 #include "coord/budget.h"
 #include "util/mem.h"
 #include "util/time.h"
@@ -46,13 +46,13 @@ struct agent_conf {
     el_usec grace;       /* --shutdown-timeout */
     el_usec consequence; /* a failure that is another one's consequence waits so long for that one; 0: nobody looks */
     /* A job of this node alone; else the coordinator has them. */
-    enum decide_policy restart_policy;
+    enum restart_policy restart_policy;
     unsigned max_fruitless;
     el_usec restart_window; /* 0: all restarts count */
     /* One of several nodes: attempts are started and stopped from above (member.h), restarts are counted elsewhere, and
      * each end is handed up. */
     bool managed;
-    bool captures; /* before workers are signalled, what those that live hold may be captured (snapshot/capture.h) */
+    bool captures; /* before workers are signalled, what those that live hold may be captured (snapshot/emergency.h) */
     bool captures_stay;                 /* … and outlives the job, since it is written to disk */
     bool handled[AGENT_SIGNAL_MAX + 1]; /* signals that end this node's part, by number */
 };
@@ -88,7 +88,7 @@ struct agent_event {
     unsigned attempt, restarts;
     el_usec grace;
     int code, signal;
-    const struct decide_digest *digest; /* read in this step only; NULL: nothing is known */
+    const struct restart_digest *digest; /* read in this step only; NULL: nothing is known */
     bool ok;
     bool follows, waits;
     bool typed;  /* EXITED: Ctrl-C had reached the worker, which has the terminal, a short while before */
@@ -113,7 +113,7 @@ enum agent_action_type {
 
 struct agent_action {
     enum agent_action_type type;
-    struct policy_action group;
+    struct worker_group_action group;
     unsigned slot;
     int signal;
 };
@@ -126,20 +126,20 @@ struct agent_actions {
 struct agent {
     struct agent_conf conf;
     enum agent_state state;
-    struct policy group;
+    struct worker_group group;
     struct budget budget; /* not if managed */
-    struct decide_history history;
-    struct decide_digest digest;   /* of the present attempt, once collected */
-    struct decide_verdict verdict; /* why says why the last failure ended the job; "": the budget did, or none has */
-    el_usec began;                 /* the present attempt */
-    el_usec stopped;               /* when it was; 0: it ended by itself, or not at all */
-    unsigned restarts;             /* used; TORCHELASTIC_RESTART_COUNT */
-    unsigned attempts;             /* begun */
-    enum agent_cause cause;        /* of the present stop; at the end: of the job */
+    struct restart_history history;
+    struct restart_digest digest;   /* of the present attempt, once collected */
+    struct restart_verdict verdict; /* why says why the last failure ended the job; "": the budget did, or none has */
+    el_usec began;                  /* the present attempt */
+    el_usec stopped;                /* when it was; 0: it ended by itself, or not at all */
+    unsigned restarts;              /* used; TORCHELASTIC_RESTART_COUNT */
+    unsigned attempts;              /* begun */
+    enum agent_cause cause;         /* of the present stop; at the end: of the job */
     unsigned cause_slot;
     int leave_signal;        /* AGENT_LEAVING: which */
     unsigned interrupts;     /* SIGINT so far */
-    el_usec hindsight_until; /* no word, no restart and no verdict before (agent/hindsight.h) */
+    el_usec hindsight_until; /* no word, no restart and no verdict before (agent/signal_settle.h) */
     el_usec sure_at;         /* … and, when what the others hold is captured, before this */
     bool note_due;           /* cause_slot's failure has not been told yet */
     el_usec judge_until; /* cause_slot may not be the cause: known when another one fails by itself, or then; EL_NEVER:

@@ -39,12 +39,12 @@ static void show_status(struct node *n)
 
 static void account_state(struct node *n, enum agent_state before)
 {
-    static const enum account_part part[] = {
+    static const enum goodput_part part[] = {
         [AGENT_IDLE] = ACCOUNT_FORM,     [AGENT_PREPARING] = ACCOUNT_START, [AGENT_RUNNING] = ACCOUNT_RUN,
         [AGENT_STOPPING] = ACCOUNT_STOP, [AGENT_COLLECTING] = ACCOUNT_STOP, [AGENT_ENDED] = ACCOUNT_STOP,
     };
     if (n->core.state != before)
-        account_enter(&n->account, part[n->core.state], loop_clock());
+        goodput_enter(&n->account, part[n->core.state], loop_clock());
 }
 
 static void on_output_ready(void *ctx, const struct el_err *e);
@@ -93,7 +93,7 @@ static void on_output_ready(void *ctx, const struct el_err *e)
     if (n->membership)
         managed_prepared(n);
     if (!health_alone(n->health))
-        tell_prepared(n);
+        emit_prepared(n);
 }
 
 void node_may_start(struct node *n, unsigned attempt, const char *trouble)
@@ -133,23 +133,23 @@ static void act(struct node *n, const struct agent_action *a)
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
     case AGENT_DO_NOTE:
         report_note(n, a->slot);
-        words_noted(n);
+        emergency_io_noted(n);
         if (n->membership)
             managed_note(n, a->slot);
         break;
     case AGENT_DO_LOOK: consequence_look(n, a->slot); break;
-    case AGENT_DO_CAPTURE: words_begin(n); break;
+    case AGENT_DO_CAPTURE: emergency_io_begin(n); break;
     case AGENT_DO_COLLECT:
-        persisting_last_words(n);
-        words_pass(n);
+        flush_io_last_words(n);
+        emergency_io_pass(n);
         workers_close(n);
         report_collect(n);
         break;
     case AGENT_DO_FORWARD: workers_forward(n, a->signal); break;
     case AGENT_DO_SUSPEND: workers_suspend(n); break;
     case AGENT_DO_END:
-        words_noted(n);
-        persisting_leave(n, report_end);
+        emergency_io_noted(n);
+        flush_io_leave(n, report_end);
         break;
     case AGENT_DO_UP: membership_started(n->membership); break;
     case AGENT_DO_RESULT: managed_result(n); break;
@@ -165,10 +165,10 @@ static void step(struct node *n, const struct agent_event *ev, struct agent_acti
     account_state(n, before);
     show_status(n);
     if (n->core.state != before)
-        tell_moved(n, before);
+        emit_moved(n, before);
     if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core)) {
-        persisting_last_words(n);
-        words_pass(n);
+        flush_io_last_words(n);
+        emergency_io_pass(n);
     }
 }
 
@@ -210,8 +210,8 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
 {
     struct node *n = ctx;
     (void)pid;
-    words_ended(n, slot);
-    snapshots_ended(n->snapshots, slot); /* it may have said that it may end */
+    emergency_io_ended(n, slot);
+    snapshot_service_ended(n->snapshots, slot); /* it may have said that it may end */
     assert(!n->draining && !n->inbox_count && !n->after_reap.n);
     report_ended(n, slot, end);
     struct agent_event ev = {.type = AGENT_EV_EXITED, .slot = slot, .code = end->code, .signal = end->signal};
@@ -219,7 +219,8 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
     step(n, &ev, &n->after_reap);
     struct agent_actions *out = &n->after_reap;
     unsigned now = 0;
-    for (; now < out->n && out->v[now].type == AGENT_DO_GROUP && out->v[now].group.type != POLICY_SWEEP_ALL; now++)
+    for (; now < out->n && out->v[now].type == AGENT_DO_GROUP && out->v[now].group.type != WORKER_GROUP_SWEEP_ALL;
+         now++)
         act(n, &out->v[now]);
     out->n -= now;
     memmove(out->v, out->v + now, out->n * sizeof out->v[0]);
@@ -250,7 +251,7 @@ static void on_orphan(void *ctx, pid_t pid)
         for (unsigned i = 0; i < n->nproc; i++)
             if (n->worker[i].guarded)
                 guard_add(n->guard, n->worker[i].pid);
-        tell_guard(n);
+        emit_guard(n);
         return;
     }
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ORPHAN});
@@ -294,7 +295,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     if (n->core.state == AGENT_ENDED && n->core.conf.handled[number])
         hooks_abort(n->hooks); /* the last ones are all that is waited for */
     if (n->core.conf.handled[number])
-        persisting_signal(n, number);
+        flush_io_signal(n, number);
     if (n->membership && n->core.conf.handled[number]) /* LEAVING goes first, the order to stop comes back */
         membership_signal(n->membership, number);
     else
@@ -385,11 +386,11 @@ static int node_init(struct node *n, struct el_err *e)
         .grace = n->conf->shutdown_timeout,
         .consequence = n->conf->shutdown_timeout < AGENT_CONSEQUENCE ? n->conf->shutdown_timeout : AGENT_CONSEQUENCE,
         .managed = n->place.kind != ENDPOINT_ALONE,
-        .captures = words_wanted(n),
+        .captures = emergency_io_wanted(n),
         .captures_stay = n->conf->ckpt_dir != NULL,
     };
     if (core.managed)
-        account_enter(&n->account, ACCOUNT_FORM, loop_clock());
+        goodput_enter(&n->account, ACCOUNT_FORM, loop_clock());
     if (n->conf->steps_wanted)
         steps_init(&n->steps, &n->conf->step_pattern);
     struct console_conf talk = {
@@ -403,7 +404,7 @@ static int node_init(struct node *n, struct el_err *e)
     if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
         return -1;
     workers_make_run_id(n);
-    if (tell_init(n, e) < 0)
+    if (emit_init(n, e) < 0)
         return -1;
     start_output(n, e);
     if (!n->output || !(n->reap = reap_new(n->nproc, &ops, n, e)))
@@ -414,8 +415,9 @@ static int node_init(struct node *n, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     if (!(n->health = health_new(n, e)))
         return -1;
-    if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || tell_hooks(n, e) < 0 ||
-        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0 || last_one_init(n, e) < 0 || unended_init(n, e) < 0)
+    if (ckpt_folder(n, e) < 0 || workers_init(n, e) < 0 || report_init(n, e) < 0 || emit_hooks(n, e) < 0 ||
+        hang_watch_init(n, e) < 0 || consequence_init(n, e) < 0 || last_running_init(n, e) < 0 ||
+        cannot_exit_init(n, e) < 0)
         return -1;
     if (ckpt_init(n, e) < 0)
         return -1;
@@ -431,14 +433,14 @@ static bool node_free(struct node *n)
     health_free(n->health);
     membership_free(n->membership);
     ckpt_asks_free(n);
-    persisting_free(n);
+    flush_io_free(n);
     ckpt_free(n);
     logs_free(n);
-    tell_free(n);
+    emit_free(n);
     hang_watch_free(n);
     consequence_free(n);
-    last_one_free(n);
-    unended_free(n);
+    last_running_free(n);
+    cannot_exit_free(n);
     incident_free(n);
     report_free(n); /* before the workers, whose failures it frees */
     workers_free(n);
@@ -451,7 +453,7 @@ static bool node_free(struct node *n)
     reap_free(n->reap);
     loop_timer_free(n->deadline);
     loop_timer_free(n->prepare_timer);
-    bool clean = tell_close(n);
+    bool clean = emit_close(n);
     clean = (!n->console || console_free(n->console)) && clean;
     if (clean)
         loop_free(n->loop);
@@ -479,23 +481,23 @@ int agent_run(const struct run_conf *conf, char **env, struct el_err *e)
     n->kmsg_fd = n->port_fd = n->null_fd = n->terminal_fd = n->report_fd[0] = n->report_fd[1] = -1;
     n->fence_at = EL_NEVER;
     n->missing = EL_BUF_INIT(NULL, 8192);
-    account_init(&n->account, loop_clock());
+    goodput_init(&n->account, loop_clock());
     mallopt(M_ARENA_MAX, 1); /* pool threads allocate little: no arena of 64 MiB for each */
     open_closed_streams();
-    if (tell_open(n, e) < 0) {
+    if (emit_open(n, e) < 0) {
         free(n);
         return -1;
     }
     (void)file_limit_raise(&n->old_files); /* if it is refused, what needs more says so */
     gethostname(n->host, sizeof n->host - 1);
     if (entry_nproc(conf, env, &n->nproc, e) < 0 || enough_files(n, e) < 0 || managed_find(n, e) < 0) {
-        tell_close(n);
+        emit_close(n);
         free(n);
         return -1;
     }
     bool good = node_init(n, e) == 0;
     if (good) {
-        tell_begin(n);
+        emit_begin(n);
         if (n->membership)
             membership_begin(n->membership);
         else

@@ -6,9 +6,9 @@
 #include "agent/node.h"
 #include "ckpt/layout.h"
 #include "util/log.h"
-#include "coord/common.h"
+#include "coord/common_step.h"
 #include "coord/restore.h"
-#include "snapshot/pin.h"
+#include "snapshot/slot_pin.h"
 
 #define CORE_LIMIT ((size_t)1 << 20)
 
@@ -20,8 +20,8 @@ static void hear(struct node *n)
     if (!restore_word(&n->restore, 0, &w))
         return;
     if (w.what == RESTORE_GO) {
-        uint64_t lineage = snapshots_confirmed(n->snapshots, n->stock.attempt);
-        persisting_went_back(n, n->stock.told, lineage, false);
+        uint64_t lineage = snapshot_service_confirmed(n->snapshots, n->stock.attempt);
+        flush_io_went_back(n, n->stock.told, lineage, false);
     } else if (w.what == RESTORE_READ) {
         n->stock.at = RESTORE_AT_TOLD;
         n->stock.told = w.step;
@@ -69,7 +69,7 @@ void ckpt_decided(struct node *n, const struct restore_stock *decided, const cha
 {
     if (decided->told == RESTORE_NO_STEP && (!decided->fresh || n->core.attempts > 1))
         el_log(decided->fresh ? EL_WARN : EL_ERROR, "%s", text);
-    snapshots_chosen(n->snapshots, decided, text);
+    snapshot_service_chosen(n->snapshots, decided, text);
 }
 
 /* --- planned changes --- */
@@ -100,22 +100,23 @@ static void on_at_boundary(void *ctx)
 
 void ckpt_notice(struct node *n, const struct member_notice *notice)
 {
-    struct stops *s = snapshots_stops(n->snapshots);
+    struct step_boundary *s = snapshot_service_stops(n->snapshots);
     if (!s && notice)
         membership_live(n->membership, -1, true, false);
     if (!s)
         return;
     if (!notice) {
-        stops_notice(s, NULL);
+        step_boundary_notice(s, NULL);
         return;
     }
-    stops_notice(s, &(struct stops_notice){.why = notice->why, .boundary = notice->boundary, .until = notice->until});
+    step_boundary_notice(
+        s, &(struct step_boundary_notice){.why = notice->why, .boundary = notice->boundary, .until = notice->until});
 }
 
 static void on_committed(void *ctx, unsigned worker, unsigned slot)
 {
     ckpt_asks_committed(ctx, worker, slot);
-    persisting_committed(ctx, worker, slot);
+    flush_io_committed(ctx, worker, slot);
 }
 
 static bool keeps(const struct node *n)
@@ -123,9 +124,9 @@ static bool keeps(const struct node *n)
     return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
 }
 
-static void on_differ(void *ctx, const struct keeper_pair *x)
+static void on_differ(void *ctx, const struct slot_table_pair *x)
 {
-    tell_differ(ctx, x);
+    emit_differ(ctx, x);
 }
 
 /* Snapshots, or stops between two steps: workers talk to this agent. */
@@ -150,11 +151,11 @@ int ckpt_folder(struct node *n, struct el_err *e)
     return 0;
 }
 
-static void on_taken(void *ctx, const struct snapshots_taken *t)
+static void on_taken(void *ctx, const struct snapshot_service_taken *t)
 {
     struct node *n = ctx;
-    common_list_put(t->told.is_whole, t->told.whole, n->taken_whole, sizeof n->taken_whole);
-    common_list_put(t->told.is_coming, t->told.coming, n->taken_coming, sizeof n->taken_coming);
+    common_step_list_put(t->told.is_whole, t->told.whole, n->taken_whole, sizeof n->taken_whole);
+    common_step_list_put(t->told.is_coming, t->told.coming, n->taken_coming, sizeof n->taken_coming);
     n->taken = (struct member_taken){.number = t->number,
                                      .coord = t->coord,
                                      .whole = n->taken_whole,
@@ -171,15 +172,16 @@ static void on_taken(void *ctx, const struct snapshots_taken *t)
 
 void ckpt_common(struct node *n, const struct msg_ckpt_common *c)
 {
-    struct pin_step useless[2 * COMMON_STEPS_MAX];
-    unsigned many = common_list_get(c->useless, useless, 2 * COMMON_STEPS_MAX);
+    struct slot_pin_step useless[2 * COMMON_STEP_STEPS_MAX];
+    unsigned many = common_step_list_get(c->useless, useless, 2 * COMMON_STEP_STEPS_MAX);
     if (n->snapshots)
-        snapshots_common(n->snapshots, (struct pin_step){c->step, -1, c->lineage, 0}, (int64_t)c->from, useless, many);
+        snapshot_service_common(n->snapshots, (struct slot_pin_step){c->step, -1, c->lineage, 0}, (int64_t)c->from,
+                                useless, many);
 }
 
-static void on_digested(void *ctx, const struct keeper_event *ev)
+static void on_digested(void *ctx, const struct slot_table_event *ev)
 {
-    alike_digested(ctx, ev);
+    replica_tables_digested(ctx, ev);
 }
 
 static bool on_away(void *ctx)
@@ -194,18 +196,18 @@ static void on_absent(void *ctx, unsigned rank)
     el_log(EL_WARN,
            "rank %u has come to no snapshot for %u s while another rank found no free slot: it is not waited for any "
            "more; every rank has to call snapshot() for the same steps",
-           rank, (unsigned)(SNAPSHOTS_PATIENCE / EL_SEC(1)));
-    persisting_passed(ctx);
+           rank, (unsigned)(SNAPSHOT_SERVICE_PATIENCE / EL_SEC(1)));
+    flush_io_passed(ctx);
 }
 
 static void on_passed(void *ctx)
 {
-    persisting_passed(ctx);
+    flush_io_passed(ctx);
 }
 
 static void on_unmet(void *ctx, int64_t step, uint64_t lineage, const char *why)
 {
-    persisting_unmet(ctx, step, lineage, why);
+    flush_io_unmet(ctx, step, lineage, why);
 }
 
 static void on_went_back(void *ctx, int64_t step, uint64_t lineage)
@@ -213,12 +215,12 @@ static void on_went_back(void *ctx, int64_t step, uint64_t lineage)
     struct node *n = ctx;
     if (n->membership)
         membership_went_back(n->membership, step);
-    persisting_went_back(n, step, lineage, true);
+    flush_io_went_back(n, step, lineage, true);
 }
 
 int ckpt_init(struct node *n, struct el_err *e)
 {
-    static const struct snapshots_ops ops = {
+    static const struct snapshot_service_ops ops = {
         .choose = on_choose,
         .confirm = on_confirm,
         .reads = on_reads,
@@ -241,18 +243,18 @@ int ckpt_init(struct node *n, struct el_err *e)
     n->ckpt_mem = EL_MEM_INIT(CORE_LIMIT);
     if (restore_init(&n->restore, &alone, &n->ckpt_mem) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    struct snapshots_conf conf = {.run = n->conf,
-                                  .workers = n->nproc,
-                                  .folder = run_folder_path(n->folder),
-                                  .reap = n->reap,
-                                  .live = words_wanted(n),
-                                  .several = n->place.kind != ENDPOINT_ALONE};
-    n->snapshots = snapshots_new(n->loop, n->pool, &conf, &ops, n, e);
-    if (!n->snapshots || alike_init(n, e) < 0 || words_init(n, e) < 0 || persisting_init(n, e) < 0 ||
+    struct snapshot_service_conf conf = {.run = n->conf,
+                                         .workers = n->nproc,
+                                         .folder = run_folder_path(n->folder),
+                                         .reap = n->reap,
+                                         .live = emergency_io_wanted(n),
+                                         .several = n->place.kind != ENDPOINT_ALONE};
+    n->snapshots = snapshot_service_new(n->loop, n->pool, &conf, &ops, n, e);
+    if (!n->snapshots || replica_tables_init(n, e) < 0 || emergency_io_init(n, e) < 0 || flush_io_init(n, e) < 0 ||
         ckpt_asks_init(n, e) < 0)
         return -1;
-    const struct ckpt_fs *root = persisting_root(n);
-    return root ? snapshots_resume(n->snapshots, n->pool, root, (enum ckpt_layout)n->conf->ckpt_layout, e) : 0;
+    const struct ckpt_fs *root = flush_io_root(n);
+    return root ? snapshot_service_resume(n->snapshots, n->pool, root, (enum ckpt_layout)n->conf->ckpt_layout, e) : 0;
 }
 
 void ckpt_round(struct node *n)
@@ -262,16 +264,16 @@ void ckpt_round(struct node *n)
         return;
     restore_begin(&n->restore, 1);
     /* First: the others ask the keeper what is declared, and that of the last round has other ranks. */
-    snapshots_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
-    persisting_round(n);
-    words_round(n);
-    alike_round(n);
+    snapshot_service_round(n->snapshots, w ? w->number : n->core.attempts, w ? w->coord : n->coord, workers_rank(n, 0));
+    flush_io_round(n);
+    emergency_io_round(n);
+    replica_tables_round(n);
 }
 
 void ckpt_free(struct node *n)
 {
     restore_free(&n->restore, &n->ckpt_mem);
-    words_free(n);
-    alike_free(n);
-    snapshots_free(n->snapshots);
+    emergency_io_free(n);
+    replica_tables_free(n);
+    snapshot_service_free(n->snapshots);
 }

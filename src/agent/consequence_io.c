@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/node.h"
-#include "failure/ending.h"
+#include "failure/exiting.h"
 
 enum { TICK = EL_MS(250), SAY_AFTER = EL_MS(500), LOOK_TIME = EL_SEC(1) };
 
@@ -31,7 +31,7 @@ struct consequence {
     int ending;           /* a slot that is waited for, since it had raised what follows before; -1: none is */
     uint64_t ending_read; /* bytes of it when that was seen */
     size_t ending_stack;  /* ... and of the traceback */
-    char ending_text[CLASSIFY_SIGN_MAX];
+    char exiting_text[CLASSIFY_SIGN_MAX];
 };
 
 static void on_tick(void *ctx);
@@ -130,10 +130,10 @@ static bool is_ending(struct node *n, unsigned slot, el_usec before, bool again)
     output_kept(n->output, slot, 2, path, sizeof path, bytes, &len);
     failure_add_stderr(&words, bytes, len, NULL);
     size_t stack = words.stack ? strlen(words.stack) : 0;
-    bool raised = ending_raised(&words) && (!again || stack == n->consequence->ending_stack);
+    bool raised = exiting_raised(&words) && (!again || stack == n->consequence->ending_stack);
     n->consequence->ending_stack = stack;
     if (raised)
-        ending_text(&words, n->consequence->ending_text, sizeof n->consequence->ending_text);
+        exiting_text(&words, n->consequence->exiting_text, sizeof n->consequence->exiting_text);
     failure_free(&words, NULL);
     free(bytes);
     return raised;
@@ -284,7 +284,7 @@ static void say(struct node *n)
     n->consequence->said = true;
     if (n->core.ending >= 0) {
         el_log(EL_INFO, "rank %u had raised %s before: waiting up to %u s for its end",
-               workers_rank(n, (unsigned)n->core.ending), c->ending_text,
+               workers_rank(n, (unsigned)n->core.ending), c->exiting_text,
                (unsigned)(n->core.conf.consequence / EL_SEC(1)));
         return;
     }
@@ -292,7 +292,7 @@ static void say(struct node *n)
         el_log(EL_INFO,
                "rank %u (pid %d) failed with exit code %d, but rank %u had raised %s before: waiting up to %u s for "
                "its end",
-               f->rank, f->pid, f->code, workers_rank(n, (unsigned)c->ending), c->ending_text,
+               f->rank, f->pid, f->code, workers_rank(n, (unsigned)c->ending), c->exiting_text,
                (unsigned)(n->core.conf.consequence / EL_SEC(1)));
         return;
     }

@@ -6,7 +6,7 @@
 
 #include "agent/hang.h"
 #include "agent/node.h"
-#include "sys/scene.h"
+#include "sys/proc_sample.h"
 #include "sys/usage.h"
 
 #define CLOSE_LOOK_TIME EL_SEC(2)
@@ -20,7 +20,7 @@ struct look {
     pid_t *pid;
     uint64_t *cpu_usec, *file_bytes;
     bool close; /* a close look, for the report: what everybody waits for */
-    struct scene_one *scene;
+    struct proc_sample_one *scene;
     struct el_buf threads;     /* lines */
     char (*path)[2][PATH_MAX]; /* log files that workers write by themselves; "" = none */
 };
@@ -64,19 +64,20 @@ static struct look *look_new(struct hang_watch *w, unsigned n)
     return NULL;
 }
 
-static void look_close(struct look *l)
+static void inspect_close(struct look *l)
 {
-    struct scene_one thread[SCENE_THREADS_MAX];
+    struct proc_sample_one thread[PROC_SAMPLE_THREADS_MAX];
     el_usec until = loop_clock() + CLOSE_LOOK_TIME;
     for (unsigned i = 0; i < l->n; i++)
         if (l->pid[i])
-            scene_look(&l->scene[i], "/proc", l->pid[i]);
+            proc_sample_look(&l->scene[i], "/proc", l->pid[i]);
     for (unsigned i = 0; i < l->n && i < CLOSE_LOOK_MAX; i++) {
-        unsigned n = l->pid[i] ? scene_look_threads(thread, SCENE_THREADS_MAX, "/proc", l->pid[i], until) : 0;
+        unsigned n =
+            l->pid[i] ? proc_sample_look_threads(thread, PROC_SAMPLE_THREADS_MAX, "/proc", l->pid[i], until) : 0;
         if (n < 2)
             continue; /* the line about the worker says it */
         el_buf_printf(&l->threads, "rank %u: ", l->scene[i].id);
-        scene_text(&l->threads, "thread", thread, n);
+        proc_sample_text(&l->threads, "thread", thread, n);
         el_buf_puts(&l->threads, "\n");
     }
 }
@@ -85,7 +86,7 @@ static void look_work(void *ctx)
 {
     struct look *l = ctx;
     if (l->close) {
-        look_close(l);
+        inspect_close(l);
         return;
     }
     usage_sessions(l->pid, l->n, l->cpu_usec);
@@ -103,7 +104,7 @@ static void look_work(void *ctx)
 static int odd_one(const struct node *n, const struct look *l)
 {
     for (unsigned i = 0; i < l->n; i++)
-        if (l->pid[i] && l->pid[i] == reap_pid(n->reap, i) && scene_is_notable(&l->scene[i], 1))
+        if (l->pid[i] && l->pid[i] == reap_pid(n->reap, i) && proc_sample_is_notable(&l->scene[i], 1))
             return (int)i;
     return -1;
 }
@@ -114,7 +115,7 @@ static void say_verdict(struct node *n, struct look *l, const char *scene)
     el_log(EL_ERROR,
            "hung: no output and no processor time from %s for %s; %s; SIGABRT now, so that the stacks are printed",
            n->core.group.up == 1 ? "the worker" : "any worker",
-           account_duration(n->conf->hang_timeout, took, sizeof took), scene);
+           goodput_duration(n->conf->hang_timeout, took, sizeof took), scene);
     const char *at = el_buf_cstr(&l->threads);
     for (size_t len; (len = strcspn(at, "\n")) > 0; at += len + (at[len] == '\n'))
         el_log(EL_INFO, "hung: %.*s", (int)len, at);
@@ -126,7 +127,7 @@ static void verdict(struct hang_watch *w, struct look *l)
     int odd = odd_one(n, l);
     int slot = odd;
     struct el_buf scene = EL_BUF_INIT(NULL, 4096);
-    scene_text(&scene, "rank", l->scene, l->n);
+    proc_sample_text(&scene, "rank", l->scene, l->n);
     say_verdict(n, l, el_buf_cstr(&scene));
     for (unsigned i = 0; i < n->nproc; i++) {
         bool up = l->pid[i] && reap_pid(n->reap, i) == l->pid[i];
@@ -169,7 +170,7 @@ static void look(struct hang_watch *w, bool close)
     l->attempt = n->core.attempts;
     for (unsigned i = 0; i < l->n; i++) {
         l->pid[i] = reap_pid(n->reap, i);
-        l->scene[i] = (struct scene_one){.id = workers_rank(n, i), .doing = SCENE_UNSEEN};
+        l->scene[i] = (struct proc_sample_one){.id = workers_rank(n, i), .doing = PROC_SAMPLE_UNSEEN};
         for (int k = 0; k < 2; k++)
             output_kept(n->output, i, k + 1, l->path[i][k], PATH_MAX, NULL, &len);
     }

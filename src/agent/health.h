@@ -1,4 +1,4 @@
-/* A node's part in health checks.  The coordinator says what is to be done, and judges (coord/probing.h); here the
+/* A node's part in health checks.  The coordinator says what is to be done, and judges (coord/health_check.h); here the
  * stages are run (probe/node.h), their results kept for as long as somebody may ask for them again, and the verdict
  * told to the user.  A job of one node has no coordinator: it checks itself before an attempt. */
 #ifndef AGENT_HEALTH_H
@@ -59,7 +59,7 @@ void health_tell(struct health *h, bool ids);
 void health_verdict(struct health *h, const struct msg_probe_verdict *v);
 void health_page(struct health *h, const struct msg_probe_page *page);
 
-/* A job of one node, before an attempt: true if it has to wait; node_may_start() or tell_prepared() follows. */
+/* A job of one node, before an attempt: true if it has to wait; node_may_start() or emit_prepared() follows. */
 bool health_alone(struct health *h);
 
 #endif

@@ -30,11 +30,11 @@ static const char *alone_refused(struct health *h)
     const struct found *found = h->look ? probe_node_found(h->look) : NULL;
     struct plan_conf pc = PLAN_CONF_INIT;
     pc.rails = PLAN_RAILS_MAX;
-    if (h->outcome == PROBING_FAILED) {
+    if (h->outcome == HEALTH_CHECK_FAILED) {
         health_files_verdict(h->files, HEALTH_FILES_BAD, h->reason);
         return "bad";
     }
-    if (h->outcome != PROBING_OK) {
+    if (h->outcome != HEALTH_CHECK_OK) {
         el_log(EL_WARN, "health check: not everything could be judged: %s", h->reason);
         return c->on_undecided == HEALTH_UNDECIDED_STOP ? "undecided" : NULL;
     }
@@ -56,18 +56,18 @@ static void alone_verdict(struct health *h)
     const char *what = alone_refused(h);
     h->alone = false;
     if (!what) {
-        tell_prepared(n);
+        emit_prepared(n);
         return;
     }
     snprintf(why, sizeof why, "health check: this node is %s: %s", what, h->reason);
     if (strcmp(what, "undecided") != 0)
-        tell_unfit(n, h->reason);
+        emit_unfit(n, h->reason);
     node_may_start(n, n->core.attempts, why);
 }
 
 void health_alone_looked(struct health *h)
 {
-    if (h->outcome != PROBING_FAILED && !h->last_alone) {
+    if (h->outcome != HEALTH_CHECK_FAILED && !h->last_alone) {
         h->last_alone = true;
         if (health_look(h, true))
             return;

@@ -68,16 +68,16 @@ static void judge_look(struct health *h)
     h->found = EL_BUF_INIT(NULL, 0);
     (void)found_encode(f, &h->found);
     add_clock(h);
-    h->outcome = PROBING_OK;
+    h->outcome = HEALTH_CHECK_OK;
     h->reason[0] = 0;
     if (found_bad(f, &why)) {
-        h->outcome = PROBING_FAILED;
+        h->outcome = HEALTH_CHECK_FAILED;
         snprintf(h->reason, sizeof h->reason, "%s", el_buf_cstr(&why));
     } else if (health_files_look(h->files, f, &h->found, &e)) {
-        h->outcome = PROBING_UNDECIDED;
+        h->outcome = HEALTH_CHECK_UNDECIDED;
         snprintf(h->reason, sizeof h->reason, "%.*s", (int)sizeof h->reason - 1, e.text);
     } else if (found_undecided(f, &why)) {
-        h->outcome = PROBING_UNDECIDED;
+        h->outcome = HEALTH_CHECK_UNDECIDED;
         snprintf(h->reason, sizeof h->reason, "%s", el_buf_cstr(&why));
     }
     el_buf_free(&why);
@@ -89,8 +89,8 @@ static void looked(void *ctx)
     bool last = h->last_look;
     h->looks = false;
     judge_look(h);
-    if (!last && h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != PROBING_FAILED) {
-        h->outcome = PROBING_FAILED;
+    if (!last && h->order.backend == HEALTH_NCCL && !h->gpus && h->outcome != HEALTH_CHECK_FAILED) {
+        h->outcome = HEALTH_CHECK_FAILED;
         snprintf(h->reason, sizeof h->reason, "no GPU is here, and --probe-backend=nccl wants one");
     }
     if (h->alone)
@@ -113,7 +113,7 @@ static void cannot_look(struct health *h, const struct el_err *e)
 {
     el_buf_free(&h->found);
     h->found = EL_BUF_INIT(NULL, 0);
-    h->outcome = PROBING_UNDECIDED;
+    h->outcome = HEALTH_CHECK_UNDECIDED;
     snprintf(h->reason, sizeof h->reason, "its own checks cannot be run: %.300s", e->text);
 }
 
@@ -269,12 +269,12 @@ void health_order(struct health *h, const struct msg_probe *o)
     if (news)
         take_order(h, o);
     switch (o->kind) {
-    case PROBING_LOCAL:
-    case PROBING_AFTER:
-        if (news && !health_look(h, o->kind == PROBING_AFTER))
+    case HEALTH_CHECK_LOCAL:
+    case HEALTH_CHECK_AFTER:
+        if (news && !health_look(h, o->kind == HEALTH_CHECK_AFTER))
             membership_probed(h->n->membership);
         break;
-    case PROBING_PAIR:
+    case HEALTH_CHECK_PAIR:
         if (o->parted)
             give_way(h, (uint32_t)o->parted);
         for (unsigned i = 0; i < PLAN_RAILS_MAX && !o->guest; i++)
@@ -346,10 +346,10 @@ static void tell_look(struct health *h)
 
 static void tell_rails(struct health *h)
 {
-    static const enum probing_outcome outcomes[] = {[RAIL_BROKEN] = PROBING_BROKEN,
-                                                    [RAIL_OK] = PROBING_OK,
-                                                    [RAIL_FAILED] = PROBING_FAILED,
-                                                    [RAIL_NO_REPORT] = PROBING_BROKEN};
+    static const enum health_check_outcome outcomes[] = {[RAIL_BROKEN] = HEALTH_CHECK_BROKEN,
+                                                         [RAIL_OK] = HEALTH_CHECK_OK,
+                                                         [RAIL_FAILED] = HEALTH_CHECK_FAILED,
+                                                         [RAIL_NO_REPORT] = HEALTH_CHECK_BROKEN};
     struct msg_probe_result r = result_of(h);
     uint64_t left = h->order.rails;
     for (unsigned i = 0; i < PLAN_RAILS_MAX; i++) {
@@ -378,7 +378,7 @@ void health_tell(struct health *h, bool ids)
     }
     if (ids)
         return;
-    if (o->kind == PROBING_PAIR)
+    if (o->kind == HEALTH_CHECK_PAIR)
         tell_rails(h);
     else
         tell_look(h);
@@ -425,7 +425,7 @@ void health_verdict(struct health *h, const struct msg_probe_verdict *v)
            *v->text ? ": " : "", v->text, v->job);
     print_verdict(h, v, name);
     if (verdict == HEALTH_BAD || v->excluded)
-        tell_unfit(h->n, v->text);
+        emit_unfit(h->n, v->text);
     health_files_verdict(h->files,
                          verdict == HEALTH_BAD || v->excluded ? HEALTH_FILES_BAD
                          : verdict == HEALTH_GOOD             ? HEALTH_FILES_GOOD

@@ -6,7 +6,7 @@
 #include "agent/health_files.h"
 #include "sys/host.h"
 #include "probe/node.h"
-#include "coord/probing.h"
+#include "coord/health_check.h"
 
 struct rail {
     bool runs, done;
@@ -31,7 +31,7 @@ struct health {
     struct rail rail[PLAN_RAILS_MAX];
     struct pair_result result; /* of these */
     struct el_buf found;       /* of the look that is over: lines */
-    enum probing_outcome outcome;
+    enum health_check_outcome outcome;
     char reason[MSG_TEXT_MAX + 1];
     struct el_buf page;
     bool alone, last_alone;

@@ -5,11 +5,11 @@
 
 #include "coord/job_report.h"
 #include "agent/node.h"
-#include "agent/told.h"
+#include "agent/say_once.h"
 #include "util/ranges.h"
 #include "failure/absent.h"
 #include "failure/record.h"
-#include "sys/scene.h"
+#include "sys/proc_sample.h"
 
 struct incidents {
     struct job_report report;
@@ -144,7 +144,7 @@ static void tell_silent(struct node *n)
     struct failure f = n->worker[slot].failure;
     absent_mark(&f, NULL);
     if (n->scene_at)
-        scene_text(&scene, "rank", n->scene, n->nproc);
+        proc_sample_text(&scene, "rank", n->scene, n->nproc);
     if (*el_buf_cstr(&scene))
         f.siblings = scene.v;
     tell_full(n, &f, true);
@@ -232,7 +232,7 @@ bool incident_cut(const struct node *n, char *line)
         struct el_buf told = EL_BUF_INIT(NULL, 0);
         el_buf_printf(&told, "rank %u on %s failed: ", f->rank, k->report.record[i]->host);
         summary_ending(f, &told);
-        left = told_cut(line, el_buf_cstr(&told), true);
+        left = say_once_cut(line, el_buf_cstr(&told), true);
         el_buf_free(&told);
     }
     return left;

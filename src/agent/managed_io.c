@@ -8,7 +8,7 @@
 
 #include "conf/conf_rdzv.h"
 #include "agent/node.h"
-#include "agent/told.h"
+#include "agent/say_once.h"
 #include "sys/signame.h"
 #include "util/sockaddr.h"
 
@@ -33,7 +33,7 @@ static void say_round(struct node *n, const struct msg_world *w)
     snprintf(why, sizeof why, "%s", w->why ? w->why : "");
     bool left = !incident_printed_before(n) || incident_cut(n, why);
     if (left)
-        left = told_cut(why, n->stop_said ? n->stop_why : NULL, false);
+        left = say_once_cut(why, n->stop_said ? n->stop_why : NULL, false);
     if (!left && w->why && *w->why)
         snprintf(why, sizeof why, "restart %llu", (unsigned long long)w->restarts);
     n->stop_due = n->stop_said = false;
@@ -56,14 +56,14 @@ static void on_start(void *ctx)
 {
     struct node *n = ctx;
     unsigned restarts = (unsigned)membership_world(n->membership)->restarts;
-    account_waited(&n->account, EL_MS(membership_world(n->membership)->waited_ms), loop_clock());
+    goodput_waited(&n->account, EL_MS(membership_world(n->membership)->waited_ms), loop_clock());
     n->fence_fell = false;
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = restarts});
 }
 
 static void on_stop(void *ctx, int signal, el_usec grace)
 {
-    meet_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
+    worker_store_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
     int ending = signal == SIGTERM ? consequence_halting(ctx) : -1;
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_HALT,
                                          .signal = signal,
@@ -76,7 +76,7 @@ static void on_stop(void *ctx, int signal, el_usec grace)
 static void on_say(void *ctx, const char *line)
 {
     struct node *n = ctx;
-    const char *why = told_stop(line);
+    const char *why = say_once_stop(line);
     if (why)
         snprintf(n->stop_why, sizeof n->stop_why, "%s", why);
     n->stop_due = why && (!membership_world(n->membership)->rank_base || membership_hosts(n->membership));
@@ -153,45 +153,45 @@ static void on_differ(void *ctx, const struct msg_ckpt_differ *ask)
 {
     struct node *n = ctx;
     if (n->snapshots)
-        alike_asked(n, ask);
+        replica_tables_asked(n, ask);
 }
 
 static void on_go(void *ctx)
 {
     struct node *n = ctx;
-    uint64_t lineage = snapshots_confirmed(n->snapshots, n->gone_attempt);
-    persisting_went_back(n, n->gone_back, lineage, false);
+    uint64_t lineage = snapshot_service_confirmed(n->snapshots, n->gone_attempt);
+    flush_io_went_back(n, n->gone_back, lineage, false);
 }
 
 static void on_restock(void *ctx)
 {
     struct node *n = ctx;
-    snapshots_again(n->snapshots);
+    snapshot_service_again(n->snapshots);
 }
 
 static void on_saving_tell(void *ctx, bool files)
 {
-    saver_tell(ctx, files);
+    ckpt_writer_tell(ctx, files);
 }
 
 static void on_saving_order(void *ctx, const struct msg *msg)
 {
-    saver_order(ctx, msg);
+    ckpt_writer_order(ctx, msg);
 }
 
 static void on_unsave(void *ctx)
 {
-    saver_forget(ctx);
+    ckpt_writer_forget(ctx);
 }
 
 static void on_saved(void *ctx, const struct member_save *save)
 {
-    saver_over(ctx, save);
+    ckpt_writer_over(ctx, save);
 }
 
 static void on_words(void *ctx, const struct msg_ckpt_capture *order)
 {
-    words_order(ctx, order);
+    emergency_io_order(ctx, order);
 }
 
 static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
@@ -224,7 +224,7 @@ void managed_note(struct node *n, unsigned slot)
     if (n->core.hung) {
         incident.time = loop_clock();
         snprintf(incident.text, sizeof incident.text, "hung: no output and no processor time for %s",
-                 account_duration(n->conf->hang_timeout, took, sizeof took));
+                 goodput_duration(n->conf->hang_timeout, took, sizeof took));
     } else if (f->end == FAILURE_SIGNAL) {
         incident.signal = f->code;
         snprintf(incident.text, sizeof incident.text, "signal %d (%s)", f->code, signame(f->code, name));
@@ -271,7 +271,7 @@ void managed_result(struct node *n)
     case AGENT_NO_CAUSE: break;
     }
     incident_closed(n, &ev);
-    persisting_ended(n);
+    flush_io_ended(n);
     membership_closed(n->membership, &ev);
     el_buf_free(&text);
 }
@@ -399,8 +399,8 @@ int managed_init(struct node *n, struct el_err *e)
                                               .words = on_words,
                                               .verdict = on_verdict,
                                               .logs = on_logs,
-                                              .note = tell_job_note,
-                                              .began = tell_job_began};
+                                              .note = emit_job_note,
+                                              .began = emit_job_began};
     struct membership_conf *conf = logs_init(n, e) == 0 && incident_init(n, e) == 0 ? calloc(1, sizeof *conf) : NULL;
     if (!conf)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");

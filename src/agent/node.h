@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <stdbool.h>
 
-#include "history/account.h"
+#include "history/goodput.h"
 #include "agent/agent.h"
 #include "conf/conf.h"
 #include "output/console.h"
@@ -19,8 +19,8 @@
 #include "sys/host.h"
 #include "member/membership.h"
 #include "agent/run_folder.h"
-#include "agent/snapshots.h"
-#include "snapshot/keeper.h"
+#include "agent/snapshot_service.h"
+#include "snapshot/slot_table.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "sys/cgroup.h"
@@ -31,7 +31,7 @@
 #include "proc/spawn.h"
 #include "store/server.h"
 #include "event/hooks.h"
-#include "event/trace.h"
+#include "event/event_log.h"
 
 #define NODE_WAIT_REPORT    EL_SEC(30) /* a wait at the store that is older is reported while it goes on */
 #define NODE_INBOX_MAX      64
@@ -105,26 +105,26 @@ struct node {
 
     struct endpoint place; /* alone, or where the job's coordinator is */
     struct health *health;
-    struct membership *membership;   /* NULL: alone */
-    char farewell[MSG_TEXT_MAX + 1]; /* the coordinator's last words */
-    struct logs *logs;               /* logs_io.c; NULL: alone */
-    struct run_folder *folder;       /* run_folder_io.c; NULL: it could not be made, and nobody has to have it */
-    struct snapshots *snapshots;     /* snapshots_io.c; NULL: none are taken */
-    struct restore restore;          /* alone: what a coordinator has for a round */
-    struct restore_stock stock;      /* … and what it was told last */
+    struct membership *membership;      /* NULL: alone */
+    char farewell[MSG_TEXT_MAX + 1];    /* the coordinator's last words */
+    struct logs *logs;                  /* logs_io.c; NULL: alone */
+    struct run_folder *folder;          /* run_folder_io.c; NULL: it could not be made, and nobody has to have it */
+    struct snapshot_service *snapshots; /* snapshot_service_io.c; NULL: none are taken */
+    struct restore restore;             /* alone: what a coordinator has for a round */
+    struct restore_stock stock;         /* … and what it was told last */
     struct el_mem ckpt_mem;
     int64_t gone_back;             /* the step that all ranks went on from last */
     bool gone_fresh;               /* … or none, and that is as it should be */
     struct member_taken taken;     /* which steps the workers have, as it was told last */
-    struct replicas *replicas;     /* alike_io.c; NULL: no snapshots are taken */
+    struct replicas *replicas;     /* replica_tables_io.c; NULL: no snapshots are taken */
     struct member_digests digests; /* as it was told last, */
     char *digests_text;
-    char taken_whole[COMMON_STEPS_TEXT + 1], taken_coming[COMMON_STEPS_TEXT + 1];
-    uint64_t gone_attempt;         /* of the agreement in which they did */
-    struct words *words;           /* words_io.c; NULL: nothing is captured */
-    struct persisting *persisting; /* persist_io.c; NULL: nothing is written to disk */
-    struct ckpt_asks *asks;        /* ckpt_asks_io.c; NULL: no snapshots are taken */
-    struct incidents *incidents;   /* incident_io.c; NULL: alone */
+    char taken_whole[COMMON_STEP_STEPS_TEXT + 1], taken_coming[COMMON_STEP_STEPS_TEXT + 1];
+    uint64_t gone_attempt;       /* of the agreement in which they did */
+    struct emergency_io *words;  /* emergency_io.c; NULL: nothing is captured */
+    struct flush_io *persisting; /* flush_io.c; NULL: nothing is written to disk */
+    struct ckpt_asks *asks;      /* ckpt_control_io.c; NULL: no snapshots are taken */
+    struct incidents *incidents; /* incident_io.c; NULL: alone */
 
     struct loop *loop;
     struct loop_timer *deadline, *prepare_timer;
@@ -132,14 +132,14 @@ struct node {
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
     struct console *console;
-    struct trace *trace;     /* --events; NULL: nobody wants them */
-    struct trace *log_trace; /* the same in the run's folder of --log-dir; NULL: not there (yet) */
-    el_usec began;           /* when the first event was, for what is written there later */
+    struct event_log *trace;     /* --events; NULL: nobody wants them */
+    struct event_log *log_trace; /* the same in the run's folder of --log-dir; NULL: not there (yet) */
+    el_usec began;               /* when the first event was, for what is written there later */
     int64_t began_wall_usec;
     struct event_job_started job; /* of the coordinator that is hosted here, once it has a job */
     bool job_known;
 
-    /* tell_io.c */
+    /* emit_io.c */
     struct hooks *hooks; /* --hook; NULL: there are none */
     struct loop_timer *sweep_timer;
     unsigned sweeps;   /* so far, of what hooks and helpers left */
@@ -155,10 +155,10 @@ struct node {
     el_usec fence_at; /* what the guard was told last: from then on it kills */
     bool fence_fell;  /* in this attempt: elrun was there too late to set another one */
     struct cgroup *cgroup;
-    struct hang_watch *hang;         /* hang_io.c; NULL: nobody looks */
-    struct unended_watch *unended;   /* unended_io.c */
-    struct loop_timer *last_one;     /* only one worker still runs */
-    struct consequence *consequence; /* consequence_io.c */
+    struct hang_watch *hang;           /* hang_io.c; NULL: nobody looks */
+    struct cannot_exit_watch *unended; /* cannot_exit_io.c */
+    struct loop_timer *last_one;       /* only one worker still runs */
+    struct consequence *consequence;   /* consequence_io.c */
 
     /* workers_io.c */
     struct worker *worker; /* nproc */
@@ -169,8 +169,8 @@ struct node {
     int report_fd[2];            /* spawn reports of the children: read end, write end */
     struct loop_fd *report_watch;
     int null_fd;
-    int terminal_fd;     /* --interactive: the terminal of local rank 0, else -1 */
-    struct typed *typed; /* its Ctrl-C, while that goes to the only worker; else NULL */
+    int terminal_fd;      /* --interactive: the terminal of local rank 0, else -1 */
+    struct ctrl_c *typed; /* its Ctrl-C, while that goes to the only worker; else NULL */
     pid_t own_group;
     bool suspending; /* the workers stand, elrun is about to */
     bool has_proc;   /* /proc is there: leftovers can be found by their session */
@@ -179,24 +179,24 @@ struct node {
     uint64_t coord;
     bool said_threads;
 
-    /* meet_io.c */
+    /* worker_store_io.c */
     struct store_server *store; /* of this attempt; NULL: worker rank 0 serves */
     int port_fd;                /* that keeps the port for worker rank 0 meanwhile, or -1 */
     int port;                   /* MASTER_PORT */
     struct el_buf missing;      /* who had not come to the store when the first worker failed */
 
-    /* witness_io.c */
+    /* postmortem_io.c */
     int kmsg_fd; /* the kernel's log, or -1 */
-    struct scene_one
+    struct proc_sample_one
         *scene; /* nproc: what each was doing at scene_at, before the attempt's first signal (0: none yet) */
     el_usec scene_at;
-    bool scene_new;             /* not told yet */
-    struct scene_source *sight; /* nproc: of the workers of this attempt */
+    bool scene_new;                   /* not told yet */
+    struct proc_sample_source *sight; /* nproc: of the workers of this attempt */
     struct loop_timer *sight_timer;
-    struct witness_job *witness;
+    struct postmortem_job *witness;
 
     /* report_io.c */
-    struct account account;
+    struct goodput account;
     struct steps steps;    /* --step-pattern */
     bool steps_here;       /* the rank that tells of them is, in this attempt */
     uint64_t steps_before; /* made in earlier ones */
@@ -214,7 +214,7 @@ struct node {
     char stop_why[MSG_TEXT_MAX + 1]; /* which is this; "": nobody on another node has failed in this round */
     bool report_said;                /* of the attempt that failed, before the wait for the next one */
     bool collecting;
-    struct decide_digest digest;     /* of the attempt that was collected last */
+    struct restart_digest digest;    /* of the attempt that was collected last */
     const struct failure **failures; /* nproc; filled while a report is made */
     struct pool_job publish;
     const struct failure *publish_cause;
@@ -232,30 +232,31 @@ void node_feed(struct node *n, const struct agent_event *ev);
 /* agent_io.c: the hooks that a start waits for are done; trouble: NULL, or why it may not be. */
 void node_may_start(struct node *n, unsigned attempt, const char *trouble);
 
-/* tell_io.c: what happens, as events and for hooks */
-int tell_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
-int tell_init(struct node *n, struct el_err *e);
-int tell_hooks(struct node *n, struct el_err *e); /* once there are reaper and guard */
-void tell_time_so_far(struct node *n);            /* one line, beside each summary but the last */
-void tell_free(struct node *n);                   /* the hooks; the events are the shell's */
-void tell_begin(struct node *n);
-void tell_moved(struct node *n, enum agent_state before); /* the core's state is another one */
-void tell_unfit(struct node *n, const char *why);         /* a health check says so */
-void tell_prepared(struct node *n);                       /* an attempt's logs are there: node_may_start() follows */
-void tell_worker_started(struct node *n, unsigned slot);
-void tell_all_started(struct node *n);
-void tell_worker_ended(struct node *n, unsigned slot, const struct reap_end *end);
-void tell_worker_failed(struct node *n, const char *how, unsigned slot);
-void tell_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
-void tell_restart(struct node *n, const char *why);
-void tell_checkpoint(struct node *n, const struct event_checkpoint *c);
-void tell_differ(struct node *n, const struct keeper_pair *x); /* ranks of this node share a part that is not alike */
-void tell_end(struct node *n, const char *why);
-void tell_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
-void tell_guard(struct node *n);                            /* there is a new one */
-bool tell_close(struct node *n);                            /* false: a writer stands in a write that does not return */
-void tell_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
-void tell_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
+/* emit_io.c: what happens, as events and for hooks */
+int emit_open(struct node *n, struct el_err *e); /* first of all: a user's descriptor has its number still */
+int emit_init(struct node *n, struct el_err *e);
+int emit_hooks(struct node *n, struct el_err *e); /* once there are reaper and guard */
+void emit_time_so_far(struct node *n);            /* one line, beside each summary but the last */
+void emit_free(struct node *n);                   /* the hooks; the events are the shell's */
+void emit_begin(struct node *n);
+void emit_moved(struct node *n, enum agent_state before); /* the core's state is another one */
+void emit_unfit(struct node *n, const char *why);         /* a health check says so */
+void emit_prepared(struct node *n);                       /* an attempt's logs are there: node_may_start() follows */
+void emit_worker_started(struct node *n, unsigned slot);
+void emit_all_started(struct node *n);
+void emit_worker_ended(struct node *n, unsigned slot, const struct reap_end *end);
+void emit_worker_failed(struct node *n, const char *how, unsigned slot);
+void emit_incidents(struct node *n, const struct failure *cause); /* the evidence is complete */
+void emit_restart(struct node *n, const char *why);
+void emit_checkpoint(struct node *n, const struct event_checkpoint *c);
+void emit_differ(struct node *n,
+                 const struct slot_table_pair *x); /* ranks of this node share a part that is not alike */
+void emit_end(struct node *n, const char *why);
+void emit_finish(struct node *n, void (*told)(void *node)); /* the last hooks; then all is written */
+void emit_guard(struct node *n);                            /* there is a new one */
+bool emit_close(struct node *n);                            /* false: a writer stands in a write that does not return */
+void emit_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status);
+void emit_job_began(void *node, const char *run_id, const struct rdzv_settings *set);
 
 /* managed_io.c: one of several nodes */
 int managed_find(struct node *n, struct el_err *e); /* fills n->place */
@@ -291,7 +292,7 @@ const char *workers_run_id(const struct node *n);
 int workers_init(struct node *n, struct el_err *e);
 void workers_free(struct node *n);
 int workers_prepare(struct node *n, struct el_err *e); /* the port of a new attempt */
-void workers_act(struct node *n, const struct policy_action *a);
+void workers_act(struct node *n, const struct worker_group_action *a);
 void workers_forward(struct node *n, int signal);
 void workers_suspend(struct node *n);
 bool workers_typed(struct node *n); /* the only worker has ended: a short while after Ctrl-C? */
@@ -299,16 +300,16 @@ void workers_close(struct node *n); /* the attempt is closed */
 void workers_child(struct node *n); /* SIGCHLD */
 
 /* consequence_io.c: AGENT_DO_LOOK */
-/* Ranks that end with 0 while others go on: last_one_io.c. */
-int last_one_init(struct node *n, struct el_err *e);
-void last_one_free(struct node *n);
-void last_one_ended(struct node *n, unsigned slot); /* … or failed */
-void last_one_explain(struct node *n);              /* judged: who had left before a rank that lost its peer */
+/* Ranks that end with 0 while others go on: last_running_io.c. */
+int last_running_init(struct node *n, struct el_err *e);
+void last_running_free(struct node *n);
+void last_running_ended(struct node *n, unsigned slot); /* … or failed */
+void last_running_explain(struct node *n);              /* judged: who had left before a rank that lost its peer */
 
-/* unended_io.c: a worker that has raised, and stands */
-int unended_init(struct node *n, struct el_err *e);
-void unended_begin(struct node *n); /* all workers of an attempt are up */
-void unended_free(struct node *n);
+/* cannot_exit_io.c: a worker that has raised, and stands */
+int cannot_exit_init(struct node *n, struct el_err *e);
+void cannot_exit_begin(struct node *n); /* all workers of an attempt are up */
+void cannot_exit_free(struct node *n);
 
 int consequence_init(struct node *n, struct el_err *e);
 void consequence_free(struct node *n);
@@ -333,100 +334,101 @@ void ckpt_round(struct node *n); /* before its workers are started */
 void ckpt_decided(struct node *n, const struct restore_stock *decided, const char *text);
 void ckpt_notice(struct node *n, const struct member_notice *notice); /* of a planned change; NULL: none any more */
 
-/* words_io.c: what live workers hold, before they are stopped */
-bool words_wanted(const struct node *n);
-int words_init(struct node *n, struct el_err *e);
-void words_free(struct node *n);
-void words_begin(struct node *n);         /* AGENT_EV_CAPTURED follows */
-el_usec words_took(const struct node *n); /* of --lastwords-timeout, in this attempt */
+/* emergency_io.c: what live workers hold, before they are stopped */
+bool emergency_io_wanted(const struct node *n);
+int emergency_io_init(struct node *n, struct el_err *e);
+void emergency_io_free(struct node *n);
+void emergency_io_begin(struct node *n);         /* AGENT_EV_CAPTURED follows */
+el_usec emergency_io_took(const struct node *n); /* of --lastwords-timeout, in this attempt */
 /* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
-void words_order(struct node *n, const struct msg_ckpt_capture *order);
-void words_pass(struct node *n);
-/* At once, or when it is said who has failed: words_noted(). */
-void words_say(struct node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void words_noted(struct node *n);
-void words_ended(struct node *n, unsigned slot);                          /* its process has */
-bool words_has_failed(const struct node *n, unsigned slot);               /* it has said so */
-void words_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
-void words_round(struct node *n);
+void emergency_io_order(struct node *n, const struct msg_ckpt_capture *order);
+void emergency_io_pass(struct node *n);
+/* At once, or when it is said who has failed: emergency_io_noted(). */
+void emergency_io_say(struct node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void emergency_io_noted(struct node *n);
+void emergency_io_ended(struct node *n, unsigned slot);                          /* its process has */
+bool emergency_io_has_failed(const struct node *n, unsigned slot);               /* it has said so */
+void emergency_io_amend(const struct node *n, unsigned slot, struct failure *f); /* … and so failed then */
+void emergency_io_round(struct node *n);
 
-/* alike_io.c: whether ranks of other nodes hold the same as those of this one */
-int alike_init(struct node *n, struct el_err *e);
-void alike_free(struct node *n);
-void alike_round(struct node *n);
-void alike_digested(struct node *n, const struct keeper_event *ev);
-void alike_asked(struct node *n, const struct msg_ckpt_differ *ask); /* answered at once */
-void ckpt_common(struct node *n, const struct msg_ckpt_common *c);   /* ckpt_io.c: which step all nodes have */
+/* replica_tables_io.c: whether ranks of other nodes hold the same as those of this one */
+int replica_tables_init(struct node *n, struct el_err *e);
+void replica_tables_free(struct node *n);
+void replica_tables_round(struct node *n);
+void replica_tables_digested(struct node *n, const struct slot_table_event *ev);
+void replica_tables_asked(struct node *n, const struct msg_ckpt_differ *ask); /* answered at once */
+void ckpt_common(struct node *n, const struct msg_ckpt_common *c);            /* ckpt_io.c: which step all nodes have */
 
-/* persist_io.c: snapshots on their way to --ckpt-dir; nothing without it */
-int persisting_init(struct node *n, struct el_err *e);
-void persisting_free(struct node *n);
-const struct ckpt_fs *persisting_root(const struct node *n); /* NULL: no --ckpt-dir */
-void persisting_committed(struct node *n, unsigned worker, unsigned slot);
-void persisting_round(struct node *n); /* workers are about to be started */
+/* flush_io.c: snapshots on their way to --ckpt-dir; nothing without it */
+int flush_io_init(struct node *n, struct el_err *e);
+void flush_io_free(struct node *n);
+const struct ckpt_fs *flush_io_root(const struct node *n); /* NULL: no --ckpt-dir */
+void flush_io_committed(struct node *n, unsigned worker, unsigned slot);
+void flush_io_round(struct node *n); /* workers are about to be started */
 /* All ranks go on from this step, and train that lineage; by_itself: their script has gone back to it. */
-void persisting_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
+void flush_io_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_itself);
 /* A rank has left out what is wanted on disk; why is kept. */
-void persisting_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why);
-void persisting_passed(struct node *n);             /* a rank has gone by a step, or is not waited for any more */
-void persisting_last_words(struct node *n);         /* they are being stopped, or have ended */
-void persisting_signal(struct node *n, int signal); /* one that ends the job */
-void persisting_ended(struct node *n);              /* none is left */
-void persisting_leave(struct node *n,
-                      void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
+void flush_io_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why);
+void flush_io_passed(struct node *n);             /* a rank has gone by a step, or is not waited for any more */
+void flush_io_last_words(struct node *n);         /* they are being stopped, or have ended */
+void flush_io_signal(struct node *n, int signal); /* one that ends the job */
+void flush_io_ended(struct node *n);              /* none is left */
+void flush_io_leave(struct node *n,
+                    void (*left)(struct node *n)); /* … for good: left() when all is on disk, or later */
 /* The last step that the script wanted on disk is not there, nor is a later one: which, and why. */
-bool persisting_owes(const struct node *n, char to[PERSISTING_OWES_MAX]);
+bool flush_io_owes(const struct node *n, char to[PERSISTING_OWES_MAX]);
 
-/* The newest step that is in memory is wanted on disk, also if that failed before: which (KEEPER_NO_STEP: none is
- * there).  What becomes of it is seen by persisting_view(); ckpt_news() is called when something has.  Among several
+/* The newest step that is in memory is wanted on disk, also if that failed before: which (SLOT_TABLE_NO_STEP: none is
+ * there).  What becomes of it is seen by flush_io_view(); ckpt_news() is called when something has.  Among several
  * nodes the newest that all of them hold together is meant, whatever this one holds: *ask is then answered by the view,
  * but 0 before the first round. */
-int64_t persisting_save(struct node *n, uint64_t *ask);
-struct persisting_view {
+int64_t flush_io_save(struct node *n, uint64_t *ask);
+struct flush_io_view {
     bool here, idle;          /* --ckpt-dir is given; nothing is wanted or written */
-    int64_t writing, on_disk; /* KEEPER_NO_STEP: none; here and below */
+    int64_t writing, on_disk; /* SLOT_TABLE_NO_STEP: none; here and below */
     uint64_t done_bytes, all_bytes;
     el_usec on_disk_at;
     const char *said; /* of the one on disk: one line */
     int64_t failed;
     const char *why;
-    uint64_t answered; /* ask of persisting_save() */
+    uint64_t answered; /* ask of flush_io_save() */
     int answer_status;
     const char *answer;
 };
-void persisting_view(const struct node *n, struct persisting_view *v);
+void flush_io_view(const struct node *n, struct flush_io_view *v);
 
-/* ckpt_asks_io.c: `elrun ckpt status` and `elrun ckpt save` on this host */
+/* ckpt_control_io.c: `elrun ckpt status` and `elrun ckpt save` on this host */
 int ckpt_asks_init(struct node *n, struct el_err *e);
 void ckpt_asks_free(struct node *n);
 void ckpt_asks_committed(struct node *n, unsigned worker, unsigned slot);
 void ckpt_news(struct node *n); /* of what is on disk, or is not */
 
-/* saving_io.c: the same over several nodes, as the membership orders it */
-void saver_tell(struct node *n, bool files);
-uint64_t saver_list(const struct node *n, const struct keeper_source **piece, unsigned *pieces); /* 0: none yet */
-void saver_order(struct node *n, const struct msg *msg);
-void saver_forget(struct node *n);
-void saver_over(struct node *n, const struct member_save *x);
+/* ckpt_writer_io.c: the same over several nodes, as the membership orders it */
+void ckpt_writer_tell(struct node *n, bool files);
+uint64_t ckpt_writer_list(const struct node *n, const struct slot_table_source **piece,
+                          unsigned *pieces); /* 0: none yet */
+void ckpt_writer_order(struct node *n, const struct msg *msg);
+void ckpt_writer_forget(struct node *n);
+void ckpt_writer_over(struct node *n, const struct member_save *x);
 
-/* meet_io.c */
-const char *meet_address(const struct node *n); /* MASTER_ADDR */
-int meet_open(struct node *n, struct el_err *e);
-void meet_close(struct node *n);                 /* cuts what is still connected */
-void meet_worker(struct node *n, unsigned slot); /* it has been started */
-void meet_note_missing(struct node *n);
+/* worker_store_io.c */
+const char *worker_store_address(const struct node *n); /* MASTER_ADDR */
+int worker_store_open(struct node *n, struct el_err *e);
+void worker_store_close(struct node *n);                 /* cuts what is still connected */
+void worker_store_worker(struct node *n, unsigned slot); /* it has been started */
+void worker_store_note_missing(struct node *n);
 
-/* witness_io.c: what others than a failed worker say of its end */
-int witness_init(struct node *n, struct el_err *e);
-void witness_free(struct node *n);
-void witness_attempt(struct node *n);                   /* a new one begins */
-void witness_started(struct node *n);                   /* all its workers are there */
-void witness_before_signal(struct node *n, int signal); /* to all workers */
-void witness_after_signal(struct node *n);
-void witness_collect(struct node *n); /* report_drained() follows when it is complete */
-bool witness_complete(const struct node *n);
-void witness_tell(struct node *n,
-                  int64_t oom_kills); /* to the failures; kills by the counter since the attempt began */
+/* postmortem_io.c: what others than a failed worker say of its end */
+int postmortem_init(struct node *n, struct el_err *e);
+void postmortem_free(struct node *n);
+void postmortem_attempt(struct node *n);                   /* a new one begins */
+void postmortem_started(struct node *n);                   /* all its workers are there */
+void postmortem_before_signal(struct node *n, int signal); /* to all workers */
+void postmortem_after_signal(struct node *n);
+void postmortem_collect(struct node *n); /* report_drained() follows when it is complete */
+bool postmortem_complete(const struct node *n);
+void postmortem_tell(struct node *n,
+                     int64_t oom_kills); /* to the failures; kills by the counter since the attempt began */
 
 /* report_io.c */
 int report_init(struct node *n, struct el_err *e);

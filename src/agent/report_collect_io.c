@@ -7,7 +7,7 @@
 #include "agent/report_private.h"
 #include "failure/absent.h"
 #include "failure/caught.h"
-#include "failure/hung.h"
+#include "failure/hang_report.h"
 
 static bool evidence_complete(const struct node *n)
 {
@@ -21,14 +21,14 @@ static bool evidence_complete(const struct node *n)
 /* The first one first: the digest keeps its place and time. */
 static void make_digest(struct node *n)
 {
-    n->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    n->digest = (struct restart_digest){.kind = RESTART_SILENT};
     if (n->core.cause == AGENT_WORKER_FAILED)
-        decide_add(&n->digest, &n->worker[n->core.cause_slot].failure, n->coord);
+        restart_add(&n->digest, &n->worker[n->core.cause_slot].failure, n->coord);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].ended && !n->worker[i].bad)
-            decide_passed(&n->digest);
+            restart_passed(&n->digest);
         else if (n->worker[i].bad && (n->core.cause != AGENT_WORKER_FAILED || i != n->core.cause_slot))
-            decide_add(&n->digest, &n->worker[i].failure, n->coord);
+            restart_add(&n->digest, &n->worker[i].failure, n->coord);
     n->digest.steps_known = n->steps_here && n->steps.sum.any && !n->steps.sum.wraps;
     if (n->digest.steps_known)
         n->digest.steps = n->steps.sum.made - n->steps_before;
@@ -128,7 +128,7 @@ static void collected(struct node *n)
     n->collecting = false;
     loop_timer_at(n->evidence_timer, EL_NEVER);
     int64_t oom = evidence_oom_count(&n->oom), kills = oom >= 0 && n->oom_before >= 0 ? oom - n->oom_before : 0;
-    witness_tell(n, kills);
+    postmortem_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge(n, i, kills > 0);
@@ -136,21 +136,21 @@ static void collected(struct node *n)
         if (n->worker[i].bad)
             judge_again(n, i, kills > 0);
     find_absent(n);
-    last_one_explain(n);
+    last_running_explain(n);
     find_silent(n);
     struct report r = report_make(n);
-    int odd = hung_odd(r.failures, r.failures_count, NULL);
+    int odd = hang_report_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
         n->worker[r.failures[odd]->local_rank].failure.odd = true;
     int cause = failure_cause(r.failures, r.failures_count);
-    tell_incidents(n, cause < 0 ? NULL : r.failures[cause]);
+    emit_incidents(n, cause < 0 ? NULL : r.failures[cause]);
     make_digest(n);
     node_feed(n, &(struct agent_event){.type = AGENT_EV_COLLECTED, .digest = &n->digest});
 }
 
 static void maybe_collected(struct node *n)
 {
-    if (n->collecting && evidence_complete(n) && witness_complete(n) && output_drained(n->output))
+    if (n->collecting && evidence_complete(n) && postmortem_complete(n) && output_drained(n->output))
         collected(n);
 }
 
@@ -322,7 +322,7 @@ void report_collect(struct node *n)
         gather(n, (unsigned)i);
         i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
     }
-    witness_collect(n);
+    postmortem_collect(n);
     unsigned failed = 0;
     for (unsigned i = 0; i < n->nproc; i++)
         failed += n->worker[i].bad && !report_was_stopped(n, i);

@@ -5,8 +5,8 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "agent/told.h"
-#include "failure/farewell.h"
+#include "agent/say_once.h"
+#include "failure/termination_msg.h"
 #include "failure/summary.h"
 #include "util/env.h"
 #include "sys/signame.h"
@@ -54,7 +54,7 @@ static int status_of_job(struct node *n)
 static int status_of(struct node *n)
 {
     int status = status_of_job(n);
-    if (status || !persisting_owes(n, n->owed))
+    if (status || !flush_io_owes(n, n->owed))
         return status;
     n->owes = true;
     return n->conf->exit_code == FAILURE_AS_TORCHRUN ? 1 : EL_EXIT_IOERR;
@@ -66,7 +66,7 @@ static void say_time(struct node *n)
     char line[400];
     bool failed = report_worker_failed(n);
     n->account.steps = n->steps.sum;
-    account_text(&n->account, loop_clock(), line, sizeof line);
+    goodput_text(&n->account, loop_clock(), line, sizeof line);
     if ((failed || n->membership) && n->status && !n->conf->probe_only)
         el_log(EL_INFO, "ended with status %d after %s", n->status, line);
     else
@@ -108,9 +108,10 @@ static void say_farewell(struct node *n)
     bool reported = n->membership && incident_is_printed(n);
     /* A worker of this node was named since then: all of it once more. */
     bool between = report_worker_failed(n);
-    bool left = reported ? incident_cut(n, line) : told_cut(line, n->stop_said && !between ? n->stop_why : NULL, false);
+    bool left =
+        reported ? incident_cut(n, line) : say_once_cut(line, n->stop_said && !between ? n->stop_why : NULL, false);
     if (left)
-        left = told_cut(line, el_buf_cstr(&own), true);
+        left = say_once_cut(line, el_buf_cstr(&own), true);
     if (left)
         el_log(n->status && !n->owes ? EL_ERROR : EL_INFO, "%s", line);
     el_buf_free(&own);
@@ -159,7 +160,7 @@ static void tell_how_it_ended(struct node *n)
     } else if (n->core.cause == AGENT_STUCK) {
         why = "a process survives SIGKILL";
     }
-    tell_end(n, n->owes ? n->owed : n->farewell[0] ? n->farewell : why);
+    emit_end(n, n->owes ? n->owed : n->farewell[0] ? n->farewell : why);
     el_buf_free(&verdict);
 }
 
@@ -182,7 +183,7 @@ static void on_output_finished(void *ctx, const char *kept)
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
     say_last_words(n);
-    tell_finish(n, on_told);
+    emit_finish(n, on_told);
 }
 
 static void finish_output(void *node)
@@ -226,7 +227,8 @@ void report_end(struct node *n)
     n->publish = (struct pool_job){.work = publish, .done = on_published, .ctx = n};
     n->publish_cause = report_worker_failed(n) ? report_cause_of(n, &r) : NULL;
     if (n->status && n->core.cause != AGENT_LEAVING) {
-        farewell_text(n->end_why[0] ? n->end_why : "elrun has failed", n->publish_cause, FAREWELL_MAX, &n->last_words);
+        termination_msg_text(n->end_why[0] ? n->end_why : "elrun has failed", n->publish_cause, TERMINATION_MSG_MAX,
+                             &n->last_words);
         n->publishing = pool_run(n->pool, &n->publish, &e) == 0;
     }
     if (n->publishing)

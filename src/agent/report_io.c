@@ -7,9 +7,9 @@
 
 #include "agent/node.h"
 #include "agent/report_private.h"
-#include "failure/farewell.h"
-#include "failure/hung.h"
-#include "failure/refusal.h"
+#include "failure/termination_msg.h"
+#include "failure/hang_report.h"
+#include "failure/usage_error.h"
 #include "failure/summary.h"
 #include "sys/signame.h"
 
@@ -23,7 +23,7 @@ int report_init(struct node *n, struct el_err *e)
     if (!n->failures || !n->evidence_timer || !n->note_timer)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     evidence_oom_open(&n->oom, "/proc");
-    return witness_init(n, e);
+    return postmortem_init(n, e);
 }
 
 void report_free(struct node *n)
@@ -38,7 +38,7 @@ void report_free(struct node *n)
     el_buf_free(&n->last_words);
     for (unsigned i = 0; i < n->evidence_count; i++)
         free(n->evidence[i]); /* the pool and the output are done with them, or never come back to them */
-    witness_free(n);
+    postmortem_free(n);
     free(n->failures);
 }
 
@@ -60,19 +60,20 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     struct worker *w = &n->worker[slot];
     struct failure *f = &w->failure;
     w->fenced = end->signal == SIGKILL && (n->fence_fell || loop_clock() >= n->fence_at);
-    tell_worker_ended(n, slot, end);
+    emit_worker_ended(n, slot, end);
     w->ended = true;
     w->ended_at = loop_clock();
     w->bad = end->code != 0;
-    last_one_ended(n, slot);
+    last_running_ended(n, slot);
     if (!w->bad)
         return;
     f->rank = workers_rank(n, slot);
     f->local_rank = slot;
     f->pid = (int)w->pid;
     f->role = n->conf->role;
-    f->program =
-        n->conf->entry == CONF_PROGRAM ? NULL : refusal_program(n->conf->script, n->conf->args, n->conf->args_count);
+    f->program = n->conf->entry == CONF_PROGRAM
+                     ? NULL
+                     : usage_error_program(n->conf->script, n->conf->args, n->conf->args_count);
     f->host = n->host;
     f->restart = n->core.restarts;
     f->round = n->membership ? membership_world(n->membership)->number : n->core.attempts;
@@ -83,12 +84,12 @@ void report_ended(struct node *n, unsigned slot, const struct reap_end *end)
     f->at = loop_clock();
     f->wall_usec = loop_wall_usec();
     f->elapsed = f->at - w->started;
-    words_amend(n, slot, f);
+    emergency_io_amend(n, slot, f);
     evidence_time_text(f->wall_usec, f->time_text);
     if (report_was_stopped(n, slot))
         return;
-    account_failed(&n->account, loop_clock());
-    meet_note_missing(n);
+    goodput_failed(&n->account, loop_clock());
+    worker_store_note_missing(n);
 }
 
 static void how_it_ended(const struct node *n, unsigned slot, char *how, size_t size)
@@ -113,7 +114,7 @@ void report_note(struct node *n, unsigned slot)
     if (n->core.hung)
         return; /* the verdict has said it */
     how_it_ended(n, slot, how, sizeof how);
-    tell_worker_failed(n, how, slot);
+    emit_worker_failed(n, how, slot);
     el_log(EL_DEBUG, "rank %u (pid %d) failed: %s", f->rank, f->pid, how);
     n->note_slot = slot;
     n->note_due = true;
@@ -215,7 +216,7 @@ static void say_restart(struct node *n)
         report_print(n, &r);
     n->report_said = false;
     summary_verdict(&r, &text);
-    tell_restart(n, el_buf_cstr(&text));
+    emit_restart(n, el_buf_cstr(&text));
     el_buf_free(&text);
 }
 
@@ -224,7 +225,7 @@ void report_wait(struct node *n)
 {
     struct report r = report_make(n);
     r.again = n->report_said = true;
-    account_enter(&n->account, ACCOUNT_WAIT, loop_clock());
+    goodput_enter(&n->account, ACCOUNT_WAIT, loop_clock());
     report_print(n, &r);
     el_log(EL_INFO, "this may pass by itself: restart %u of %u in %u s", n->core.restarts + 1, n->conf->max_restarts,
            (unsigned)(n->core.verdict.wait / EL_SEC(1)));
@@ -235,7 +236,7 @@ void report_restart(struct node *n)
     if (n->core.restarts && !n->membership)
         say_restart(n);
     else if (n->membership && incident_printed_before(n)) /* the summary of the round before stands here */
-        tell_time_so_far(n);
+        emit_time_so_far(n);
     n->error = (struct el_err){0};
 }
 
@@ -250,7 +251,7 @@ void report_forget(struct node *n)
     report_evidence_forget(n);
     consequence_forget(n);
     n->missing.len = 0;
-    witness_attempt(n);
+    postmortem_attempt(n);
     n->oom_before = evidence_oom_count(&n->oom);
 }
 

@@ -11,7 +11,7 @@
 #include "conf/argv.h"
 #include "agent/node.h"
 #include "sys/procstat.h"
-#include "proc/typed.h"
+#include "proc/ctrl_c.h"
 #include "util/file.h"
 #include "conf/entry.h"
 #include "conf/worker_env.h"
@@ -108,7 +108,7 @@ int workers_init(struct node *n, struct el_err *e)
     if (n->terminal_fd >= 0)
         reap_watch_stops(n->reap, 0);
     if (n->terminal_fd >= 0 && n->nproc == 1)
-        n->typed = typed_new();
+        n->typed = ctrl_c_new();
     return (n->guard = guard_new(n->nproc + HOOK_KINDS, n->cgroup, run_folder_path(n->folder), e)) ? 0 : -1;
 }
 
@@ -128,7 +128,7 @@ void workers_free(struct node *n)
     close_fd(&n->report_fd[0]);
     close_fd(&n->report_fd[1]);
     close_fd(&n->null_fd);
-    meet_close(n);
+    worker_store_close(n);
     free(n->numa);
     free(n->worker);
     free(n->before);
@@ -138,7 +138,7 @@ void workers_free(struct node *n)
 
 int workers_prepare(struct node *n, struct el_err *e)
 {
-    return n->membership ? 0 : meet_open(n, e); /* else the round has brought its store */
+    return n->membership ? 0 : worker_store_open(n, e); /* else the round has brought its store */
 }
 
 unsigned workers_rank(const struct node *n, unsigned slot)
@@ -177,7 +177,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .group_world = 1,
         .role_world = n->nproc,
         .role = n->conf->role,
-        .master_addr = meet_address(n),
+        .master_addr = worker_store_address(n),
         .master_port = (unsigned)n->port,
         .restart_count = n->core.restarts,
         .max_restarts = n->conf->max_restarts,
@@ -190,7 +190,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
         .coord = n->coord,
         .world_first = n->nproc,
         .world_previous = n->nproc,
-        .snapshot_socket = snapshots_socket(n->snapshots),
+        .snapshot_socket = snapshot_service_socket(n->snapshots),
         .python_path = run_folder_python_path(n->folder),
     };
     if (n->membership)
@@ -201,7 +201,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
 /* To the terminal of a worker that has it alone. */
 static void listen_in(struct node *n, pid_t group)
 {
-    pid_t pid = n->typed ? typed_listen(n->typed, group) : -1;
+    pid_t pid = n->typed ? ctrl_c_listen(n->typed, group) : -1;
     if (pid > 0)
         reap_help(n->reap, pid);
 }
@@ -210,8 +210,8 @@ bool workers_typed(struct node *n)
 {
     if (!n->typed)
         return false;
-    el_usec at = typed_at(n->typed);
-    typed_end(n->typed);
+    el_usec at = ctrl_c_at(n->typed);
+    ctrl_c_end(n->typed);
     return at && loop_clock() - at <= n->conf->shutdown_timeout;
 }
 
@@ -240,7 +240,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
             .terminal_fd = slot == 0 ? n->terminal_fd : -1,
             .files = &n->old_files,
             .numa = n->numa ? &n->numa[slot] : NULL,
-            .oom_raise = snapshots_oom(n->snapshots),
+            .oom_raise = snapshot_service_oom(n->snapshots),
         };
         pid = spawn_worker(&sc, e);
     }
@@ -253,8 +253,8 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         failure_set_line(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
         listen_in(n, pid);
-        meet_worker(n, slot);
-        tell_worker_started(n, slot);
+        worker_store_worker(n, slot);
+        emit_worker_started(n, slot);
     }
     output_child_started(n->output, slot);
     if (pid <= 0)
@@ -264,10 +264,10 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
 
 static void all_started(struct node *n)
 {
-    account_started(&n->account, loop_clock());
-    tell_all_started(n);
+    goodput_started(&n->account, loop_clock());
+    emit_all_started(n);
     hang_watch_begin(n);
-    unended_begin(n);
+    cannot_exit_begin(n);
     console_status_hide(n->console, output_terminal_shared(n->output));
     if (!n->said_threads && worker_env_limits_threads(n->env, n->nproc))
         el_log(EL_INFO, "OMP_NUM_THREADS is not set: each worker gets 1, so that %u of them do not overload this host",
@@ -298,7 +298,7 @@ static void signal_groups(const struct node *n, int signal)
 static void signal_all(struct node *n, int signal)
 {
     int64_t wall = loop_wall_usec();
-    witness_before_signal(n, signal);
+    postmortem_before_signal(n, signal);
     /* Of hung workers none must run on because another one is gone already: its stack would show something else. */
     if (signal == SIGABRT)
         signal_groups(n, SIGSTOP);
@@ -309,7 +309,7 @@ static void signal_all(struct node *n, int signal)
         if (n->worker[i].failure.stop_wall_usec < 0) {
             n->worker[i].failure.stop_wall_usec = wall; /* an error file that is older is the worker's own */
             /* Several ended before this process could look, or wait to be captured. */
-            n->worker[i].gone_first = reap_has_ended(n->reap, i) || words_has_failed(n, i);
+            n->worker[i].gone_first = reap_has_ended(n->reap, i) || emergency_io_has_failed(n, i);
         }
         if (kill(-pid, signal) < 0 && errno == ESRCH)
             kill(pid, signal); /* between fork and setsid the group is not there yet */
@@ -318,8 +318,8 @@ static void signal_all(struct node *n, int signal)
     }
     if (signal == SIGABRT)
         signal_groups(n, SIGCONT);
-    account_signalled(&n->account, loop_clock());
-    witness_after_signal(n);
+    goodput_signalled(&n->account, loop_clock());
+    postmortem_after_signal(n);
 }
 
 static void forget_group(struct node *n, unsigned slot)
@@ -349,13 +349,13 @@ static void sweep_all(struct node *n, int signal)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_SWEPT, .left = left});
 }
 
-void workers_act(struct node *n, const struct policy_action *a)
+void workers_act(struct node *n, const struct worker_group_action *a)
 {
     switch (a->type) {
-    case POLICY_SPAWN: spawn_next(n, a->slot); break;
-    case POLICY_SIGNAL_ALL: signal_all(n, a->signal); break;
-    case POLICY_SWEEP_SLOT: sweep_slot(n, a->slot, a->signal); break;
-    case POLICY_SWEEP_ALL: sweep_all(n, a->signal); break;
+    case WORKER_GROUP_SPAWN: spawn_next(n, a->slot); break;
+    case WORKER_GROUP_SIGNAL_ALL: signal_all(n, a->signal); break;
+    case WORKER_GROUP_SWEEP_SLOT: sweep_slot(n, a->slot, a->signal); break;
+    case WORKER_GROUP_SWEEP_ALL: sweep_all(n, a->signal); break;
     }
 }
 
@@ -364,10 +364,10 @@ void workers_close(struct node *n)
     hang_watch_end(n);
     for (unsigned i = 0; i < n->nproc; i++)
         forget_group(n, i);
-    meet_close(n);
+    worker_store_close(n);
     if (n->terminal_fd >= 0)
         tcsetpgrp(n->terminal_fd, n->own_group);
-    typed_free(n->typed);
+    ctrl_c_free(n->typed);
     n->typed = NULL;
 }
 

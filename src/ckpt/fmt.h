@@ -3,10 +3,10 @@
 #define CKPT_FMT_H
 #include <stdbool.h>
 
-#include "ckpt/pickle_ro.h"
-#include "ckpt/st.h"
+#include "ckpt/pickle_read.h"
+#include "ckpt/safetensors.h"
 #include "ckpt/tensors.h"
-#include "ckpt/zip_ro.h"
+#include "ckpt/zip_read.h"
 
 #define CKPT_FORMATS(X)                                                                                                \
     X(NONE, "none")                                                                                                    \
@@ -81,7 +81,7 @@ int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn 
 
 /* The tensors of a safetensors file, with the boxes that torch's writer notes in it; an unreadable note is
  * CKPT_DAMAGED. */
-int fmt_st_tensors(struct tensors *to, const char *file, const struct st *s, struct el_err *e);
+int fmt_st_tensors(struct tensors *to, const char *file, const struct safetensors *s, struct el_err *e);
 
 /* model.safetensors.index.json: calls each(arg, tensor, file) for its weight_map; not 0 ends it. */
 int fmt_index(const char *json, size_t n, int (*each)(void *arg, const char *tensor, const char *file), void *arg,

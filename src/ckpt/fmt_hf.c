@@ -44,7 +44,7 @@ int fmt_index(const char *json, size_t n, int (*each)(void *arg, const char *ten
 }
 
 /* Where the piece begins, for a tensor of this rank; false: the note does not say. */
-static bool read_box(const json_t *note, const struct st_tensor *t, uint64_t from[ST_RANK_MAX])
+static bool read_box(const json_t *note, const struct safetensors_tensor *t, uint64_t from[SAFETENSORS_RANK_MAX])
 {
     const json_t *at = json_object_get(json_object_get(note, t->name), "saved_offsets");
     if (!json_is_array(at) || json_array_size(at) != t->rank)
@@ -58,21 +58,21 @@ static bool read_box(const json_t *note, const struct st_tensor *t, uint64_t fro
     return true;
 }
 
-int fmt_st_tensors(struct tensors *to, const char *file, const struct st *s, struct el_err *e)
+int fmt_st_tensors(struct tensors *to, const char *file, const struct safetensors *s, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
-    const char *text = st_pair(s, "DCP_SHARDING_INFO");
+    const char *text = safetensors_pair(s, "DCP_SHARDING_INFO");
     json_t *note = text ? load("DCP_SHARDING_INFO", text, strlen(text), e) : NULL;
     int r = text && !note ? -1 : 0;
     for (size_t i = 0; !r && i < s->tensors_n; i++) {
-        const struct st_tensor *t = &s->tensors[i];
-        uint64_t from[ST_RANK_MAX];
+        const struct safetensors_tensor *t = &s->tensors[i];
+        uint64_t from[SAFETENSORS_RANK_MAX];
         /* torch's reader looks every tensor of such a file up. */
         if (note && !read_box(note, t, from))
             r = ckpt_fail(e, CKPT_DAMAGED, "DCP_SHARDING_INFO has no offsets for tensor \"%s\"",
                           el_show(t->name, shown));
         struct tensor x = {.name = t->name,
-                           .dtype = st_dtype_name(t->dtype),
+                           .dtype = safetensors_dtype_name(t->dtype),
                            .file = file,
                            .rank = t->rank,
                            .size = t->shape,

@@ -184,7 +184,7 @@ __attribute__((noinline)) static int take_tensor(struct walk *w, const struct pi
                            : ckpt_fail(w->e, CKPT_INCOMPLETE, "the storage of tensor \"%s\" is not in the %s", shown,
                                        w->z ? "archive" : "file");
     uint64_t n, begin;
-    unsigned bits = strcmp(dtype, "C128") == 0 ? 128 : st_dtype_bits(st_dtype_find(dtype));
+    unsigned bits = strcmp(dtype, "C128") == 0 ? 128 : safetensors_dtype_bits(safetensors_dtype_find(dtype));
     bool plain = row_major(size, stride, (unsigned)rank) && m.plain;
     if (!bytes_of(size, (unsigned)rank, bits, &n) ||
         __builtin_mul_overflow((uint64_t)offset->number, bits / 8, &begin) ||
@@ -447,7 +447,7 @@ static int place_old(const struct pickle *keys, struct old_storage *v, size_t n,
         struct old_storage *s = key->kind == PICKLE_TEXT ? old_find(v, n, key) : NULL;
         if (!s)
             return ckpt_fail(e, CKPT_UNSUPPORTED, "storage %zu is of an unknown type", i);
-        unsigned bits = strcmp(s->dtype, "C128") == 0 ? 128 : st_dtype_bits(st_dtype_find(s->dtype));
+        unsigned bits = strcmp(s->dtype, "C128") == 0 ? 128 : safetensors_dtype_bits(safetensors_dtype_find(s->dtype));
         if (at > bytes->bytes || bytes->bytes - at < sizeof number ||
             __builtin_mul_overflow(s->elements, (uint64_t)bits / 8, &size) || size > bytes->bytes - at - sizeof number)
             return ckpt_fail(e, CKPT_DAMAGED,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/kinds.h"
+#include "ckpt/file_kinds.h"
 #include "util/parse.h"
 
 /* --- deleting ----------------------------------------------------------------------------------------------------- */
@@ -178,10 +178,10 @@ static int prove_all(struct gc *g, struct scan *s, const struct retain_item *ite
 /* --- the last one with a file that newer ones lack ---------------------------------------------------------------- */
 
 /* It has all that x has, it stays, and it is whole, which is looked at if nobody has. */
-static bool stands_for(struct gc *g, const struct kinds *kinds, struct scan_entry *y, const struct scan_entry *x)
+static bool stands_for(struct gc *g, const struct file_kinds *kinds, struct scan_entry *y, const struct scan_entry *x)
 {
     struct el_err e = {0};
-    if (y->state != SCAN_VALID || y->step <= x->step || y->run != x->run || kinds_lacks(kinds, x, y))
+    if (y->state != SCAN_VALID || y->step <= x->step || y->run != x->run || file_kinds_lacks(kinds, x, y))
         return false;
     if (!y->proved && !y->refused && g->prove)
         y->refused = g->prove(g->ctx, y, &e) != 0;
@@ -191,15 +191,15 @@ static bool stands_for(struct gc *g, const struct kinds *kinds, struct scan_entr
 
 /* A file that only earlier ones have may be one that the script no longer writes; or one that all later ones have lost.
  * What goes cannot be asked, so the last that has it stays. */
-static char *why_lone(struct gc *g, struct scan *s, const struct kinds *kinds, const struct retain_item *items,
+static char *why_lone(struct gc *g, struct scan *s, const struct file_kinds *kinds, const struct retain_item *items,
                       size_t i)
 {
     char text[400], shown[EL_SHOW_MAX], newest[EL_SHOW_MAX];
     const struct scan_entry *x = &s->v[i], *last = newest_of(s, x);
-    const struct kind *lost = last ? kinds_lacks(kinds, x, last) : NULL;
+    const struct kind *lost = last ? file_kinds_lacks(kinds, x, last) : NULL;
     if (!lost)
         return NULL;
-    for (size_t k = s->n; !kinds_only(lost) && k-- > i + 1;) /* they are sorted by step */
+    for (size_t k = s->n; !file_kinds_only(lost) && k-- > i + 1;) /* they are sorted by step */
         if ((items[k].why || s->v[k].lone) && stands_for(g, kinds, &s->v[k], x))
             return NULL;
     snprintf(text, sizeof text, "no newer one has all its files: %s lacks %s", el_show(last->name, newest),
@@ -209,12 +209,12 @@ static char *why_lone(struct gc *g, struct scan *s, const struct kinds *kinds, c
 
 static int keep_lone(struct gc *g, struct scan *s, struct retain_item *items, struct el_err *e)
 {
-    struct kinds kinds;
-    int r = kinds_open(&kinds, s, g->mem, e);
+    struct file_kinds kinds;
+    int r = file_kinds_open(&kinds, s, g->mem, e);
     for (size_t i = s->n; !r && i-- > 0;)
         if (s->v[i].state == SCAN_VALID && !items[i].why && (s->v[i].lone = why_lone(g, s, &kinds, items, i)))
             items[i].why = s->v[i].lone;
-    kinds_close(&kinds);
+    file_kinds_close(&kinds);
     return r;
 }
 

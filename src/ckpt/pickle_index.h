@@ -2,7 +2,7 @@
  */
 #ifndef CKPT_PICKLE_INDEX_H
 #define CKPT_PICKLE_INDEX_H
-#include "ckpt/pickle_ro.h"
+#include "ckpt/pickle_read.h"
 
 struct pickle_index {
     struct el_mem *mem;

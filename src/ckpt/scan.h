@@ -3,9 +3,9 @@
 #define CKPT_SCAN_H
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
-#include "ckpt/look.h"
-#include "ckpt/ranked.h"
-#include "ckpt/usual.h"
+#include "ckpt/inspect.h"
+#include "ckpt/rank_files.h"
+#include "ckpt/usual_files.h"
 
 #define SCAN_ENTRIES_MAX 100000u
 #define SCAN_LEASE_SEC   3600 /* a lease that was not touched for so long is nobody's */
@@ -36,8 +36,8 @@ struct scan_entry {
     int64_t changed_sec; /* when it was committed, else when a file of it was written last */
     uint64_t world, bytes;
     size_t files;
-    struct rank_sets sets; /* of a checkpoint that is not elrun's own */
-    struct usual usual;    /* the same, unless it is of a hub */
+    struct rank_sets sets;    /* of a checkpoint that is not elrun's own */
+    struct usual_files usual; /* the same, unless it is of a hub */
     bool lastwords, pinned, leased, latest;
     bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
     char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */

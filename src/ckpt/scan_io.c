@@ -53,7 +53,7 @@ static struct scan_entry *add(struct scan *s, const char *name, const char *run_
 
 /* --- checkpoints -------------------------------------------------------------------------------------------------- */
 
-static enum scan_state state_of(const struct look *l, const char *name, struct el_err *why)
+static enum scan_state state_of(const struct inspect *l, const char *name, struct el_err *why)
 {
     enum ckpt_layout layout;
     int64_t step;
@@ -85,11 +85,11 @@ static void take_epoch(struct scan_entry *x, const char *epoch)
 
 static int take_checkpoint(struct walk *w, const char *name)
 {
-    struct look l;
+    struct inspect l;
     struct el_err why = {0}, gone = {0};
     int r = 0;
-    if (look_open(&l, w->fs, w->s->mem, name, NULL, &gone)) {
-        look_close(&l);
+    if (inspect_open(&l, w->fs, w->s->mem, name, NULL, &gone)) {
+        inspect_close(&l);
         if (gone.sys == ENOENT)
             return 0;
         struct scan_entry *x = add(w->s, name, "", gone.text);
@@ -119,13 +119,13 @@ static int take_checkpoint(struct walk *w, const char *name)
             take_epoch(x, m->epoch);
         x->latest = strcmp(w->s->latest, name) == 0;
         if (l.format != CKPT_FORMAT_ELRUN)
-            r = ranked_sets(&x->sets, (const char *const *)l.names, l.n, w->s->mem, w->e);
+            r = rank_files_sets(&x->sets, (const char *const *)l.names, l.n, w->s->mem, w->e);
         if (!r && l.format != CKPT_FORMAT_ELRUN && !l.hub)
-            r = usual_take(&x->usual, (const char *const *)l.names, l.n, w->s->mem, w->e);
+            r = usual_files_take(&x->usual, (const char *const *)l.names, l.n, w->s->mem, w->e);
     } else if (!nothing) {
         r = no_memory(w->e);
     }
-    look_close(&l);
+    inspect_close(&l);
     return r;
 }
 
@@ -144,10 +144,10 @@ static bool is_stage_of_megatron(const char *name)
 
 static int take_stage(struct walk *w, const char *path)
 {
-    struct look l;
+    struct inspect l;
     struct el_err gone = {0};
     int r = 0;
-    if (look_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
+    if (inspect_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
         struct scan_entry *x = add(w->s, path, "", "");
         const char *last = strrchr(path, '/'), *dash = strchr(last ? last : path, path[0] == '.' ? '-' : '_');
         uint64_t step = 0;
@@ -165,17 +165,17 @@ static int take_stage(struct walk *w, const char *path)
             r = no_memory(w->e);
         }
     }
-    look_close(&l);
+    inspect_close(&l);
     return r;
 }
 
 /* What it was is still known by its manifest; else by its name. */
 static int take_aside(struct walk *w, const char *path)
 {
-    struct look l;
+    struct inspect l;
     struct el_err gone = {0};
     int r = 0;
-    if (look_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
+    if (inspect_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
         bool known = !l.why.status;
         const struct manifest *m = &l.manifest.m;
         struct scan_entry *x = add(w->s, path, known ? m->run_id : "", "");
@@ -192,7 +192,7 @@ static int take_aside(struct walk *w, const char *path)
             r = no_memory(w->e);
         }
     }
-    look_close(&l);
+    inspect_close(&l);
     return r;
 }
 
@@ -367,8 +367,8 @@ void scan_close(struct scan *s)
         el_free(s->mem, s->v[i].run_id);
         el_free(s->mem, s->v[i].why);
         el_free(s->mem, s->v[i].lone);
-        ranked_sets_free(&s->v[i].sets, s->mem);
-        usual_free(&s->v[i].usual, s->mem);
+        rank_files_sets_free(&s->v[i].sets, s->mem);
+        usual_files_free(&s->v[i].usual, s->mem);
     }
     el_free(s->mem, s->v);
     *s = (struct scan){0};
@@ -433,6 +433,6 @@ bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
         return true;
     fs->list(fs->ctx, "", is_file, &q);
     for (unsigned i = 0; i < q.n && !q.known; i++)
-        q.known = look_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && stands_in(&s)));
+        q.known = inspect_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && stands_in(&s)));
     return !q.known;
 }

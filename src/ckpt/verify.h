@@ -2,9 +2,9 @@
  * with `deep` every byte. */
 #ifndef CKPT_VERIFY_H
 #define CKPT_VERIFY_H
-#include "ckpt/look.h"
+#include "ckpt/inspect.h"
 #include "ckpt/manifest.h"
-#include "ckpt/ranked.h"
+#include "ckpt/rank_files.h"
 #include "ckpt/scan.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* those beyond are counted */
@@ -43,7 +43,7 @@ struct verify {
 
 /* v starts as {0} with mem, deep, threads and progress filled in.  -1 only for what has nothing to do with the
  * checkpoint (no memory, no threads). */
-int verify_dir(struct verify *v, const struct look *l, struct el_err *e);
+int verify_dir(struct verify *v, const struct inspect *l, struct el_err *e);
 void verify_free(struct verify *v);
 
 /* Notes something; e is read, not changed. */
@@ -70,7 +70,7 @@ void verify_others_put(const struct verify_others *o, char *text, size_t n);
 
 /* Reads every byte of the files of a look for the manifest of a directory that somebody else has written.  files_n is
  * l->n; names are those of the look; chunks are the caller's, by el_free(v->mem). */
-int verify_sum(struct verify *v, const struct look *l, struct manifest_file *files, struct el_err *e);
+int verify_sum(struct verify *v, const struct inspect *l, struct manifest_file *files, struct el_err *e);
 
 /* A root's hints: what `latest` and Megatron's tracker name is there.  Found things go to v. */
 void verify_hints(struct verify *v, const struct ckpt_fs *fs);

@@ -35,14 +35,14 @@ static int by_text(const void *a, const void *b)
 }
 
 /* "bf16_zero_…" or "zero_…", as those that are there are called. */
-static void shard_name(const struct look *l, const struct shards *s, enum shard_kind kind, uint64_t data,
+static void shard_name(const struct inspect *l, const struct shards *s, enum shard_kind kind, uint64_t data,
                        uint64_t model, char out[CKPT_PATH_MAX])
 {
     const char *prefix = "";
     int prefix_n = 0;
     uint64_t x, y;
     for (size_t i = s->first; i < s->end && kind != SHARD_MODEL && !prefix_n; i++)
-        if (ranked_shard(l->names[i], &x, &y) == kind) {
+        if (rank_files_shard(l->names[i], &x, &y) == kind) {
             prefix = last_part(l->names[i]);
             prefix_n = (int)(strstr(prefix, "zero_pp_rank_") - prefix);
             break;
@@ -56,7 +56,7 @@ static void shard_name(const struct look *l, const struct shards *s, enum shard_
                  kind == SHARD_OPTIMIZER ? "optim" : "model");
 }
 
-static void check_kind(struct verify *v, const struct look *l, const struct shards *s, enum shard_kind kind)
+static void check_kind(struct verify *v, const struct inspect *l, const struct shards *s, enum shard_kind kind)
 {
     char path[CKPT_PATH_MAX], text[200];
     uint64_t data = kind == SHARD_MODEL ? 1 : s->data;
@@ -64,7 +64,7 @@ static void check_kind(struct verify *v, const struct look *l, const struct shar
     for (uint64_t m = 0; m < s->model; m++)
         for (uint64_t d = 0; d < data && told < TOLD_MAX; d++) {
             shard_name(l, s, kind, d, m, path);
-            if (look_find(l, path) != SIZE_MAX)
+            if (inspect_find(l, path) != SIZE_MAX)
                 continue;
             snprintf(text, sizeof text, "it is missing: there were %llu data parallel ranks and %llu of the model",
                      (unsigned long long)s->data, (unsigned long long)s->model);
@@ -74,12 +74,12 @@ static void check_kind(struct verify *v, const struct look *l, const struct shar
 }
 
 /* Files of another world beside them are what another run has left. */
-static void check_worlds(struct verify *v, const struct look *l, const struct shards *s)
+static void check_worlds(struct verify *v, const struct inspect *l, const struct shards *s)
 {
     uint64_t data, model, partitions = 0;
     for (size_t i = s->first; i < s->end; i++) {
         const struct fmt_counts *c = &v->counts[i];
-        if (ranked_shard(l->names[i], &data, &model) != SHARD_OPTIMIZER || !c->partitions)
+        if (rank_files_shard(l->names[i], &data, &model) != SHARD_OPTIMIZER || !c->partitions)
             continue;
         if (partitions && c->partitions != partitions) {
             verify_find(v, CKPT_DAMAGED, l->names[i], "it is of another world size than its neighbours");
@@ -89,7 +89,7 @@ static void check_worlds(struct verify *v, const struct look *l, const struct sh
     }
 }
 
-static void check_shards(struct verify *v, const struct look *l, const struct shards *s)
+static void check_shards(struct verify *v, const struct inspect *l, const struct shards *s)
 {
     char folder[CKPT_PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", (int)(s->folder_n ? s->folder_n - 1 : 0), l->names[s->first]);
@@ -106,11 +106,11 @@ static void check_shards(struct verify *v, const struct look *l, const struct sh
         check_kind(v, l, s, SHARD_OPTIMIZER);
 }
 
-static void see_shard(const struct verify *v, const struct look *l, size_t i, struct shards *s)
+static void see_shard(const struct verify *v, const struct inspect *l, size_t i, struct shards *s)
 {
     const struct fmt_counts *c = &v->counts[i];
     uint64_t data, model;
-    enum shard_kind kind = ranked_shard(l->names[i], &data, &model);
+    enum shard_kind kind = rank_files_shard(l->names[i], &data, &model);
     if (kind == SHARD_NONE)
         return;
     s->optimizers += kind == SHARD_OPTIMIZER;
@@ -129,7 +129,7 @@ static size_t folder_of(const char *name)
     return (size_t)(last_part(name) - name);
 }
 
-static bool has_below(const struct look *l, const char *folder, size_t n, const char *name)
+static bool has_below(const struct inspect *l, const char *folder, size_t n, const char *name)
 {
     char path[CKPT_PATH_MAX];
     const char *key = path;
@@ -140,12 +140,12 @@ static bool has_below(const struct look *l, const char *folder, size_t n, const 
 }
 
 /* Each folder that has such files.  Names are sorted, so what lies in a folder lies together, but for its folders. */
-static void check_deepspeed(struct verify *v, const struct look *l)
+static void check_deepspeed(struct verify *v, const struct inspect *l)
 {
     uint64_t data, model;
     for (size_t i = 0; i < l->n; i++) {
         size_t n = folder_of(l->names[i]);
-        if (ranked_shard(l->names[i], &data, &model) == SHARD_NONE)
+        if (rank_files_shard(l->names[i], &data, &model) == SHARD_NONE)
             continue;
         struct shards s = {.first = i, .folder_n = n, .universal = has_below(l, l->names[i], n, "zero")};
         size_t last = i;
@@ -164,7 +164,7 @@ static void check_deepspeed(struct verify *v, const struct look *l)
 
 /* How many ranks there were, by what is in the files; 0: they do not say.  each: and that each of them wrote one; else
  * rank 0 may have written for all. */
-static uint64_t world_of(const struct verify *v, const struct ranked *set, size_t n, bool *each)
+static uint64_t world_of(const struct verify *v, const struct rank_files *set, size_t n, bool *each)
 {
     uint64_t world = 0;
     *each = n > 1 || set[0].number > 0;
@@ -178,7 +178,7 @@ static uint64_t world_of(const struct verify *v, const struct ranked *set, size_
 
 /* A file of rank 0 that knows of more ranks, and is the only one: neither other checkpoints nor a manifest, which were
  * written by the same, can say whether the rest is missing. */
-static void tell_alone(struct verify *v, const char *name, uint64_t world)
+static void emit_alone(struct verify *v, const char *name, uint64_t world)
 {
     char text[200];
     snprintf(text, sizeof text,
@@ -190,7 +190,7 @@ static void tell_alone(struct verify *v, const char *name, uint64_t world)
 
 /* The random numbers of ranks, of which a Trainer's arguments or what DeepSpeed writes say how many there were:
  * check_random(). */
-static uint64_t told_ranks(const struct verify *v, const struct look *l, size_t *says)
+static uint64_t told_ranks(const struct verify *v, const struct inspect *l, size_t *says)
 {
     uint64_t ranks = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -214,7 +214,7 @@ static void tell_ranks(struct verify *v, const char *name, const struct fmt_miss
 
 /* Ranks are counted from 0: a number that is missing below the highest is a file that is, and so is one below the
  * number of ranks that the others tell. */
-static void check_set(struct verify *v, const struct ranked *set, size_t n, struct rank_set *s)
+static void check_set(struct verify *v, const struct rank_files *set, size_t n, struct rank_set *s)
 {
     char why[160];
     bool each;
@@ -243,24 +243,24 @@ static void check_set(struct verify *v, const struct ranked *set, size_t n, stru
     if (*why)
         tell_ranks(v, s->name, &gaps, why);
     else if (told > 1 && !each)
-        tell_alone(v, s->name, told);
+        emit_alone(v, s->name, told);
 }
 
-static void check_numbers(struct verify *v, const struct look *l)
+static void check_numbers(struct verify *v, const struct inspect *l)
 {
-    struct ranked *all = NULL;
+    struct rank_files *all = NULL;
     struct el_err e = {0};
     size_t n = 0, says = 0;
     unsigned told = 0;
     bool random = told_ranks(v, l, &says) > 0;
-    int r = ranked_list((const char *const *)l->names, l->n, v->mem, &all, &n, &e);
+    int r = rank_files_list((const char *const *)l->names, l->n, v->mem, &all, &n, &e);
     v->sets = (struct rank_sets){.v = r ? NULL : el_alloc(v->mem, n * sizeof *v->sets.v)};
     if (!v->sets.v)
         verify_find(v, EL_EXIT_OSERR, "", "out of memory");
     for (size_t i = 0, first; v->sets.v && i < n && told < TOLD_MAX;) {
         struct rank_set *s = &v->sets.v[v->sets.n++];
         first = i;
-        i = ranked_set(all, n, i, s);
+        i = rank_files_set(all, n, i, s);
         s->counted = random && all[first].sure && all[first].whole;
         size_t before = v->findings_n;
         check_set(v, &all[first], i - first, s);
@@ -274,7 +274,7 @@ static void check_numbers(struct verify *v, const struct look *l)
 
 /* A Trainer's ranks keep the state of their random numbers; its arguments, and what DeepSpeed writes beside it, tell
  * how many there were. */
-static void check_random(struct verify *v, const struct look *l)
+static void check_random(struct verify *v, const struct inspect *l)
 {
     uint64_t n = 0, number;
     char why[160];
@@ -283,7 +283,7 @@ static void check_random(struct verify *v, const struct look *l)
     uint64_t ranks = told_ranks(v, l, &says);
     for (size_t i = 0; i < l->n; i++) {
         const char *at = l->names[i];
-        if (!ranked_take(&at, "rng_state_", &number) || strcmp(at, ".pth") != 0)
+        if (!rank_files_take(&at, "rng_state_", &number) || strcmp(at, ".pth") != 0)
             continue;
         last = number >= n ? i : last;
         n = number >= n ? number + 1 : n;
@@ -300,7 +300,7 @@ static void check_random(struct verify *v, const struct look *l)
  */
 
 /* `latest` of DeepSpeed, wherever it lies, names a folder beside it. */
-static void check_latest(struct verify *v, const struct look *l, const char *name)
+static void check_latest(struct verify *v, const struct inspect *l, const char *name)
 {
     char *text, words[300], shown[EL_SHOW_MAX];
     size_t n, folder = folder_of(name);
@@ -310,7 +310,7 @@ static void check_latest(struct verify *v, const struct look *l, const char *nam
         text[--n] = 0;
     char path[CKPT_PATH_MAX];
     bool file = snprintf(path, sizeof path, "%.*s%s", (int)folder, name, text) < (int)sizeof path &&
-                look_find(l, path) != SIZE_MAX;
+                inspect_find(l, path) != SIZE_MAX;
     if (!n || ckpt_path_fault(text) || (!file && !has_below(l, name, folder, text))) {
         snprintf(words, sizeof words, n ? "it names \"%s\", which is not there" : "it is empty%s",
                  n ? el_show(text, shown) : "");
@@ -319,7 +319,7 @@ static void check_latest(struct verify *v, const struct look *l, const char *nam
     el_free(v->mem, text);
 }
 
-void verify_counts(struct verify *v, const struct look *l)
+void verify_counts(struct verify *v, const struct inspect *l)
 {
     if (l->one || l->format == CKPT_FORMAT_ELRUN)
         return;

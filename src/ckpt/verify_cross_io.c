@@ -14,14 +14,14 @@ enum { GAPS_MAX = 20, FILES_TOLD = 20 };
 #define INDEX_MAX    ((size_t)256 << 20)
 #define METADATA_MAX ((size_t)1 << 30)
 
-int verify_read(const struct look *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
+int verify_read(const struct inspect *l, const char *name, size_t max, struct el_mem *mem, char **text, size_t *n)
 {
     char path[CKPT_PATH_MAX];
-    int r = look_path(l, name, path);
+    int r = inspect_path(l, name, path);
     return r < 0 ? r : fs_read_small(l->fs, path, max, mem, text, n);
 }
 
-void verify_unreadable(struct verify *v, const struct look *l, const char *name, int r)
+void verify_unreadable(struct verify *v, const struct inspect *l, const char *name, int r)
 {
     struct el_err e = {0};
     fs_fail(l->fs, r, "read", name, &e);
@@ -51,7 +51,7 @@ static bool is_news(struct told *t, const char *name)
 
 struct index {
     struct verify *v;
-    const struct look *l;
+    const struct inspect *l;
     char folder[CKPT_PATH_MAX]; /* in which the index lies, with its slash */
     const char *name;
     struct told missing;
@@ -79,7 +79,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
         verify_find(x->v, CKPT_DAMAGED, x->name, text);
         return 1;
     }
-    size_t at = look_find(x->l, path);
+    size_t at = inspect_find(x->l, path);
     el_show_path(file, shown, sizeof shown);
     for (size_t i = verify_first_of(t, tensor); i < t->n && strcmp(t->v[i]->name, tensor) == 0; i++)
         if (at != SIZE_MAX && strcmp(t->v[i]->file, path) == 0)
@@ -97,7 +97,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
     return 0;
 }
 
-static int check_index(struct verify *v, const struct look *l, const char *name)
+static int check_index(struct verify *v, const struct inspect *l, const char *name)
 {
     struct index x = {.v = v, .l = l, .name = name};
     const char *slash = strrchr(name, '/');
@@ -130,7 +130,7 @@ static void tell_gap(void *arg, const char *name, const struct fmt_missing *miss
 /* --- pieces ------------------------------------------------------------------------------------------------------- */
 
 /* Each tensor is whole; only for formats in which a name means one tensor in the whole directory. */
-static void check_cover(struct verify *v, const struct look *l)
+static void check_cover(struct verify *v, const struct inspect *l)
 {
     bool model = l->format == CKPT_FORMAT_HF || l->format == CKPT_FORMAT_TRAINER;
     if (!model && l->format != CKPT_FORMAT_ELRUN && l->format != CKPT_FORMAT_DCP)
@@ -150,13 +150,13 @@ static void check_cover(struct verify *v, const struct look *l)
         if (l->format == CKPT_FORMAT_ELRUN && tensors_copies(&top, i, end))
             continue;
         size_t once = l->format == CKPT_FORMAT_ELRUN ? tensors_once(&top, i, end) : end;
-        if (tensors_cover(&top, i, once, &e) && !(e.status == CKPT_INCOMPLETE && look_is_part(l)))
+        if (tensors_cover(&top, i, once, &e) && !(e.status == CKPT_INCOMPLETE && inspect_is_part(l)))
             verify_find(v, e.status, "", e.text);
     }
     el_free(v->mem, top.v);
 }
 
-int verify_cross(struct verify *v, const struct look *l, struct el_err *e)
+int verify_cross(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     bool damaged = v->verdict == CKPT_DAMAGED; /* a file that cannot be read leaves gaps that are no news */
     bool dcp = false;
@@ -186,7 +186,7 @@ struct span {
 
 struct dcp {
     struct verify *v;
-    const struct look *l;
+    const struct inspect *l;
     const char *folder;
     struct el_err *e;
     struct span *spans;
@@ -220,12 +220,12 @@ static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_
 {
     char b[SNIFF_PAGE];
     size_t n = to - from < sizeof b ? (size_t)(to - from) : sizeof b;
-    struct look_file f;
+    struct inspect_file f;
     struct el_err e = {0};
-    if (look_file_open(&f, d->l, d->l->names[file], &d->v->done, &e))
+    if (inspect_file_open(&f, d->l, d->l->names[file], &d->v->done, &e))
         return true; /* which is told elsewhere */
     int r = f.bytes.read(f.bytes.ctx, from, b, n, &e);
-    look_file_close(&f);
+    inspect_file_close(&f);
     return r || sniff_padding(b, n);
 }
 
@@ -265,7 +265,7 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
         verify_find(d->v, CKPT_DAMAGED, ".metadata", "it names a file that leads out of the directory");
         return 0;
     }
-    size_t at = look_find(d->l, path);
+    size_t at = inspect_find(d->l, path);
     if (at == SIZE_MAX) {
         if (is_news(&d->missing, path)) {
             snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
@@ -297,7 +297,7 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
     return tensors_add(&d->v->tensors, &t, d->e);
 }
 
-static int read_metadata(struct verify *v, const struct look *l, const char *name, struct el_err *e)
+static int read_metadata(struct verify *v, const struct inspect *l, const char *name, struct el_err *e)
 {
     char folder[CKPT_PATH_MAX];
     const char *slash = strrchr(name, '/');
@@ -330,7 +330,7 @@ static int read_metadata(struct verify *v, const struct look *l, const char *nam
 }
 
 /* A folder with .distcp files has its .metadata; a Trainer's has one for the model and one for the optimizer. */
-static void check_folders(struct verify *v, const struct look *l)
+static void check_folders(struct verify *v, const struct inspect *l)
 {
     char path[CKPT_PATH_MAX], last[CKPT_PATH_MAX] = "/";
     for (size_t i = 0; i < l->n; i++) {
@@ -340,7 +340,7 @@ static void check_folders(struct verify *v, const struct look *l)
             snprintf(path, sizeof path, "%.*s.metadata", n, l->names[i]) >= (int)sizeof path || strcmp(path, last) == 0)
             continue;
         snprintf(last, sizeof last, "%s", path);
-        if (look_find(l, path) == SIZE_MAX)
+        if (inspect_find(l, path) == SIZE_MAX)
             verify_find(v, CKPT_INCOMPLETE, n ? path : "",
                         "there is no .metadata, without which .distcp files cannot be read");
     }
@@ -348,7 +348,7 @@ static void check_folders(struct verify *v, const struct look *l)
 
 /* Items lie one behind the other: more of them than there are bytes are an invention, and to read them all could take
  * for ever. */
-static int check_room(struct verify *v, const struct look *l, struct el_err *e)
+static int check_room(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     uint64_t *used = el_alloc(v->mem, l->n * sizeof *used);
     if (!used)
@@ -357,7 +357,7 @@ static int check_room(struct verify *v, const struct look *l, struct el_err *e)
         used[i] = 0;
     bool bad = false;
     for (size_t i = 0; i < v->tensors.n && !bad; i++) {
-        size_t at = look_find(l, v->tensors.v[i]->file);
+        size_t at = inspect_find(l, v->tensors.v[i]->file);
         bad = at != SIZE_MAX &&
               (__builtin_add_overflow(used[at], v->tensors.v[i]->bytes, &used[at]) || used[at] > l->sizes[at]);
         if (bad)
@@ -369,7 +369,7 @@ static int check_room(struct verify *v, const struct look *l, struct el_err *e)
     return 0;
 }
 
-int verify_dcp(struct verify *v, const struct look *l, struct el_err *e)
+int verify_dcp(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     for (size_t i = 0; i < l->n; i++)
         if (fmt_kind(l->names[i]) == FMT_DCP_METADATA && read_metadata(v, l, l->names[i], e))

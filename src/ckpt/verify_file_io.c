@@ -30,7 +30,7 @@ static bool is_bare(const struct verify_job *j)
     return !vouched(j) && !sum_of(j);
 }
 
-int verify_zip(struct verify_job *j, struct look_file *f, bool tensors)
+int verify_zip(struct verify_job *j, struct inspect_file *f, bool tensors)
 {
     struct zip z;
     if (zip_open(&z, &j->mem, &f->bytes, &j->err))
@@ -49,7 +49,7 @@ int verify_zip(struct verify_job *j, struct look_file *f, bool tensors)
 }
 
 /* Archives that are none of torch.save, such as those of numpy: the places of their members. */
-static void check_archive(struct verify_job *j, struct look_file *f)
+static void check_archive(struct verify_job *j, struct inspect_file *f)
 {
     struct zip z;
     uint64_t at;
@@ -70,7 +70,7 @@ static void check_archive(struct verify_job *j, struct look_file *f)
     zip_close(&z);
 }
 
-static char *whole_text(struct verify_job *j, struct look_file *f)
+static char *whole_text(struct verify_job *j, struct inspect_file *f)
 {
     char *text = el_alloc(&j->mem, (size_t)f->bytes.bytes);
     if (!text)
@@ -113,7 +113,7 @@ static void judge_json(struct verify_job *j, const struct json_text *x, enum fmt
                   "it is no state of a Trainer, which has a number \"global_step\": it begins \"%s\"", shown);
 }
 
-static void check_json(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+static void check_json(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind, const struct sniff *s)
 {
     struct json_text x;
     char *text = f->bytes.bytes <= TEXT_MAX ? whole_text(j, f) : NULL;
@@ -126,7 +126,7 @@ static void check_json(struct verify_job *j, struct look_file *f, enum fmt_kind 
 }
 
 /* Operations that are none of ours are no news of a pickle that is not torch's. */
-static void check_pickle(struct verify_job *j, struct look_file *f)
+static void check_pickle(struct verify_job *j, struct inspect_file *f)
 {
     struct pickle p = {0};
     struct el_err why = {0};
@@ -166,7 +166,7 @@ static bool npy_bytes(const char *text, uint64_t *bytes)
 }
 
 /* An array of numpy: what its header says, and as many bytes. */
-static void check_npy(struct verify_job *j, struct look_file *f)
+static void check_npy(struct verify_job *j, struct inspect_file *f)
 {
     char text[4096] = {0}, b[12] = {0};
     uint64_t header = 0, bytes = 0, all = f->bytes.bytes;
@@ -189,7 +189,7 @@ static void check_npy(struct verify_job *j, struct look_file *f)
 }
 
 /* A file of an unknown name may begin with zeros and be whole: its middle and its end are looked at, too. */
-static bool more_than_zeros(struct verify_job *j, struct look_file *f)
+static bool more_than_zeros(struct verify_job *j, struct inspect_file *f)
 {
     char b[SAMPLE];
     uint64_t n = f->bytes.bytes, at[] = {0, n / 2, n};
@@ -226,7 +226,7 @@ static bool is_raw(const char *name)
 
 /* So begins a pickle of protocol 0, which is a text and ends with its operation to stop.  What accelerate calls so is
  * of torch.save. */
-static bool may_be_text(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+static bool may_be_text(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind, const struct sniff *s)
 {
     const char *slash = strrchr(j->l->names[j->file], '/'), *name = slash ? slash + 1 : j->l->names[j->file];
     char last = 0;
@@ -238,7 +238,7 @@ static bool may_be_text(struct verify_job *j, struct look_file *f, enum fmt_kind
 }
 
 /* What stands in the place of a file is told of any file; what is no state by its name may be empty, or a text. */
-static bool stands_in(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+static bool stands_in(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind, const struct sniff *s)
 {
     const char *name = j->l->names[j->file];
     bool data = fmt_is_state(kind) || kind == FMT_JSON || kind == FMT_DATA || j->l->one;
@@ -251,7 +251,7 @@ static bool stands_in(struct verify_job *j, struct look_file *f, enum fmt_kind k
 }
 
 /* Bytes at - at + n are zeros; what cannot be read is none of them. */
-static bool are_zeros(struct look_file *f, uint64_t at, char *to, size_t n)
+static bool are_zeros(struct inspect_file *f, uint64_t at, char *to, size_t n)
 {
     struct el_err e = {0};
     return f->bytes.read(f->bytes.ctx, at, to, n, &e) == 0 && !to[0] && memcmp(to, to + 1, n - 1) == 0;
@@ -260,7 +260,7 @@ static bool are_zeros(struct look_file *f, uint64_t at, char *to, size_t n)
 /* Behind a right header nothing but zeros: so a file is whose data never reached the disk, or a model that was never
  * filled.  Places all over it are looked at first, and all of it only where these are zeros; of a large one with --deep
  * alone. */
-static bool is_hollow(struct verify_job *j, struct look_file *f, const struct st *s)
+static bool is_hollow(struct verify_job *j, struct inspect_file *f, const struct safetensors *s)
 {
     uint64_t n = s->data_bytes, end = s->data_at + n;
     char *piece = n < SAMPLE || (n > GLANCE_MAX && !j->v->deep) ? NULL : el_alloc(&j->mem, PIECE);
@@ -276,14 +276,14 @@ static bool is_hollow(struct verify_job *j, struct look_file *f, const struct st
     return zeros;
 }
 
-static void check_safetensors(struct verify_job *j, struct look_file *f)
+static void check_safetensors(struct verify_job *j, struct inspect_file *f)
 {
-    struct st s = {0};
-    if (st_read(&s, &j->mem, &f->bytes, &j->err) == 0) {
+    struct safetensors s = {0};
+    if (safetensors_read(&s, &j->mem, &f->bytes, &j->err) == 0) {
         fmt_st_tensors(&j->tensors, j->l->names[j->file], &s, &j->err);
         j->hollow = !vouched(j) && is_hollow(j, f, &s);
     }
-    st_free(&s);
+    safetensors_free(&s);
     j->bare = is_bare(j);
 }
 
@@ -296,7 +296,7 @@ static void check_metadata(struct verify_job *j, const struct sniff *s, unsigned
 }
 
 /* By what is in it. */
-static void check_content(struct verify_job *j, struct look_file *f, enum fmt_kind kind, const struct sniff *s)
+static void check_content(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind, const struct sniff *s)
 {
     if (s->kind == SNIFF_SAFETENSORS) {
         check_safetensors(j, f);
@@ -347,7 +347,7 @@ static void check_beginning(struct verify_job *j, enum fmt_kind kind, const stru
     ckpt_fail(&j->err, e.status, "%s", words ? words + 2 : e.text);
 }
 
-static void check_sum(struct verify_job *j, struct look_file *f, const char *sum)
+static void check_sum(struct verify_job *j, struct inspect_file *f, const char *sum)
 {
     struct sha256 s;
     char hex[SHA256_HEX], *piece = el_alloc(&j->mem, PIECE);
@@ -370,11 +370,11 @@ void verify_file(struct verify_job *j)
 {
     enum fmt_kind kind = fmt_kind(j->l->names[j->file]);
     char head[SNIFF_BYTES];
-    struct look_file f;
+    struct inspect_file f;
     struct sniff s;
     if (kind == FMT_LEFTOVER && !j->l->one)
         return;
-    if (look_file_open(&f, j->l, j->l->names[j->file], &j->v->done, &j->err))
+    if (inspect_file_open(&f, j->l, j->l->names[j->file], &j->v->done, &j->err))
         return;
     size_t n = f.bytes.bytes < sizeof head ? (size_t)f.bytes.bytes : sizeof head;
     if (f.bytes.read(f.bytes.ctx, 0, head, n, &j->err) == 0) {
@@ -400,5 +400,5 @@ void verify_file(struct verify_job *j)
         if (!j->err.status && j->v->deep && sum_of(j))
             check_sum(j, &f, sum_of(j));
     }
-    look_file_close(&f);
+    inspect_file_close(&f);
 }

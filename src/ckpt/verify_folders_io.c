@@ -17,13 +17,13 @@ static const char *last_part(const char *name)
     return slash ? slash + 1 : name;
 }
 
-static bool has(const struct look *l, const char *name)
+static bool has(const struct inspect *l, const char *name)
 {
-    return look_find(l, name) != SIZE_MAX;
+    return inspect_find(l, name) != SIZE_MAX;
 }
 
 /* One whose name, with its folders, begins so. */
-static bool has_some(const struct look *l, const char *begin)
+static bool has_some(const struct inspect *l, const char *begin)
 {
     for (size_t i = 0; i < l->n; i++)
         if (starts(l->names[i], begin) && fmt_kind(l->names[i]) != FMT_LEFTOVER)
@@ -44,7 +44,7 @@ static bool is_weights(const char *name)
     return fmt_is_state(kind) && kind != FMT_INDEX;
 }
 
-static bool has_weights(const struct look *l)
+static bool has_weights(const struct inspect *l)
 {
     for (size_t i = 0; i < l->n; i++)
         if (is_weights(l->names[i]))
@@ -53,7 +53,7 @@ static bool has_weights(const struct look *l)
 }
 
 /* In one file, in files of ranks ("rank0-of-4-optimizer.pt"), in a folder, or in those of DeepSpeed. */
-static bool has_optimizer(const struct look *l)
+static bool has_optimizer(const struct inspect *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         const char *last = last_part(l->names[i]);
@@ -67,7 +67,7 @@ static bool has_optimizer(const struct look *l)
 /* --- a Trainer ---------------------------------------------------------------------------------------------------- */
 
 /* "checkpoint-500": so a Trainer calls its folders. */
-static bool is_called_so(const struct look *l)
+static bool is_called_so(const struct inspect *l)
 {
     const char *last = last_part(l->dir);
     return starts(last, "checkpoint-") && last[11] && strspn(last + 11, "0123456789") == strlen(last + 11);
@@ -76,7 +76,7 @@ static bool is_called_so(const struct look *l)
 /* trainer_state.json is written last.  A model alone has none, nor has one that was saved for use, with its arguments;
  * a loop of somebody's own has an optimizer and a schedule, but neither a Trainer's arguments nor its random numbers.
  */
-static void check_unfinished(struct verify *v, const struct look *l)
+static void check_unfinished(struct verify *v, const struct inspect *l)
 {
     bool arguments = has(l, "training_args.bin"), random = has(l, "rng_state.pth") || has_some(l, "rng_state_");
     bool state = has(l, "optimizer.pt") || has(l, "scheduler.pt") || random || has_some(l, "global_step") ||
@@ -89,7 +89,7 @@ static void check_unfinished(struct verify *v, const struct look *l)
 }
 
 /* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */
-static void check_optimizer(struct verify *v, const struct look *l)
+static void check_optimizer(struct verify *v, const struct inspect *l)
 {
     if (l->others || !has(l, "trainer_state.json"))
         return;
@@ -103,7 +103,7 @@ static void check_optimizer(struct verify *v, const struct look *l)
 }
 
 /* What says that a model is there, without one. */
-static void check_model(struct verify *v, const struct look *l)
+static void check_model(struct verify *v, const struct inspect *l)
 {
     bool state = has(l, "trainer_state.json"), adapter = has(l, "adapter_config.json");
     if (l->n && (state || adapter) && !l->others && !has_weights(l))
@@ -113,7 +113,7 @@ static void check_model(struct verify *v, const struct look *l)
 }
 
 /* transformers writes the index behind the files of a model, and reads none of them without it. */
-static void check_shards(struct verify *v, const struct look *l)
+static void check_shards(struct verify *v, const struct inspect *l)
 {
     static const char *const models[] = {"model", "pytorch_model"};
     bool folder = has(l, "trainer_state.json") || has(l, "config.json") || has(l, "training_args.bin");
@@ -141,7 +141,7 @@ static void check_shards(struct verify *v, const struct look *l)
 /* --- accelerate --------------------------------------------------------------------------------------------------- */
 
 /* The first of several is called without a number. */
-static void check_first(struct verify *v, const struct look *l)
+static void check_first(struct verify *v, const struct inspect *l)
 {
     static const char *const of[][2] = {{"model.safetensors", "model_1.safetensors"},
                                         {"pytorch_model.bin", "pytorch_model_1.bin"},
@@ -157,7 +157,7 @@ static void check_first(struct verify *v, const struct look *l)
 }
 
 /* Its names of models, at the top. */
-static bool has_model(const struct look *l)
+static bool has_model(const struct inspect *l)
 {
     static const char *const begins[] = {"model.safetensors", "model_", "model-0", "pytorch_model"};
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
@@ -168,7 +168,7 @@ static bool has_model(const struct look *l)
 
 /* Accelerator.save_state(): models, optimizers, schedules, samplers, the scale of gradients, and last the random
  * numbers of each rank.  A model that is not prepared has no optimizer, and an optimizer need have no schedule. */
-static void check_accelerate(struct verify *v, const struct look *l)
+static void check_accelerate(struct verify *v, const struct inspect *l)
 {
     bool random = has_some(l, "random_states_"), optimizer = has(l, "optimizer.bin"),
          schedule = has(l, "scheduler.bin"), sampler = has(l, "sampler.bin");
@@ -191,7 +191,7 @@ static void check_accelerate(struct verify *v, const struct look *l)
 
 /* Its distributed form keeps beside the pieces what all ranks have alike, and last what wrote them; NeMo has the same
  * in a folder. */
-static void check_common(struct verify *v, const struct look *l)
+static void check_common(struct verify *v, const struct inspect *l)
 {
     char path[CKPT_PATH_MAX], *text;
     size_t n;
@@ -214,7 +214,7 @@ static void check_common(struct verify *v, const struct look *l)
 }
 
 /* "epoch=1-step=10.ckpt", a folder: what is not divided among the ranks is in a file that Lightning writes last. */
-static void check_lightning(struct verify *v, const struct look *l)
+static void check_lightning(struct verify *v, const struct inspect *l)
 {
     const char *last = last_part(l->dir), *end = strstr(last, ".ckpt");
     if (strstr(last, "step=") && end && !end[5] && has(l, ".metadata") && !has(l, "meta.pt") && !l->others)
@@ -222,7 +222,7 @@ static void check_lightning(struct verify *v, const struct look *l)
 }
 
 /* NeMo: a file beside the folder, which is there while it is written. */
-static void check_marker(struct verify *v, const struct look *l)
+static void check_marker(struct verify *v, const struct inspect *l)
 {
     char path[CKPT_PATH_MAX], text[200], shown[EL_PATH_MAX];
     struct fs_stat st;
@@ -234,7 +234,7 @@ static void check_marker(struct verify *v, const struct look *l)
     verify_find(v, CKPT_INCOMPLETE, "", text);
 }
 
-void verify_folders(struct verify *v, const struct look *l)
+void verify_folders(struct verify *v, const struct inspect *l)
 {
     check_unfinished(v, l);
     check_model(v, l);

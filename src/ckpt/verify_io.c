@@ -66,40 +66,40 @@ void verify_free(struct verify *v)
 
 static void run_items(struct verify_job *j)
 {
-    struct look_file f = {.file = -1};
+    struct inspect_file f = {.file = -1};
     const char *open = NULL;
     for (size_t i = j->from; i < j->to && !j->err.status; i++) {
         const struct tensor *t = j->v->tensors.v[i];
         if (t->place != TENSOR_ZIP)
             continue;
         if (t->file != open) {
-            look_file_close(&f);
-            if (look_file_open(&f, j->l, t->file, &j->v->done, &j->err))
+            inspect_file_close(&f);
+            if (inspect_file_open(&f, j->l, t->file, &j->v->done, &j->err))
                 break;
             open = t->file;
         }
-        j->file = look_find(j->l, t->file);
-        look_file_slice(&f, t->at, t->bytes);
+        j->file = inspect_find(j->l, t->file);
+        inspect_file_slice(&f, t->at, t->bytes);
         if (verify_zip(j, &f, false)) {
             char shown[EL_SHOW_MAX];
             el_prefix(&j->err, "tensor \"%s\", bytes %llu-%llu", el_show(t->name, shown), (unsigned long long)t->at,
                       (unsigned long long)(t->at + t->bytes));
         }
     }
-    look_file_close(&f);
+    inspect_file_close(&f);
 }
 
 /* The checksums that a manifest will have. */
 static void run_sum(struct verify_job *j)
 {
     struct manifest_file *s = j->sum;
-    struct look_file f;
+    struct inspect_file f;
     char *piece = el_alloc(&j->mem, MANIFEST_CHUNK);
     if (!piece) {
         el_fail(&j->err, EL_EXIT_OSERR, "out of memory");
         return;
     }
-    if (look_file_open(&f, j->l, j->l->names[j->file], &j->v->done, &j->err) == 0) {
+    if (inspect_file_open(&f, j->l, j->l->names[j->file], &j->v->done, &j->err) == 0) {
         if (f.bytes.bytes != s->size)
             ckpt_fail(&j->err, CKPT_DAMAGED, "it changes while it is read");
         for (size_t i = 0; i < s->chunks_n && !j->err.status; i++) {
@@ -110,7 +110,7 @@ static void run_sum(struct verify_job *j)
             s->chunks[i] = crc32c(0, piece, n);
             s->crc = crc32c_combine(s->crc, s->chunks[i], n);
         }
-        look_file_close(&f);
+        inspect_file_close(&f);
     }
     el_free(&j->mem, piece);
 }
@@ -271,7 +271,7 @@ static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct e
     return r;
 }
 
-static size_t plan_files(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+static size_t plan_files(struct verify *v, const struct inspect *l, struct verify_job *jobs, uint64_t *bytes)
 {
     for (size_t i = 0; i < l->n; i++) {
         v->files++;
@@ -283,13 +283,13 @@ static size_t plan_files(struct verify *v, const struct look *l, struct verify_j
 }
 
 /* The bytes of a file in pieces, so that one large file keeps all threads busy. */
-static size_t plan_chunks(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+static size_t plan_chunks(struct verify *v, const struct inspect *l, struct verify_job *jobs, uint64_t *bytes)
 {
     size_t n = 0;
     const struct manifest *m = &l->manifest.m;
     for (size_t i = 0; v->deep && !l->why.status && i < m->files_n; i++) {
         const struct manifest_file *f = &m->files[i];
-        size_t at = look_find(l, f->name);
+        size_t at = inspect_find(l, f->name);
         if (at == SIZE_MAX || l->sizes[at] != f->size) /* is told of already */
             continue;
         for (size_t from = 0; from < f->chunks_n; from += CHUNKS_A_JOB, n++) {
@@ -303,7 +303,7 @@ static size_t plan_chunks(struct verify *v, const struct look *l, struct verify_
     return n;
 }
 
-static size_t plan_items(struct verify *v, const struct look *l, struct verify_job *jobs, uint64_t *bytes)
+static size_t plan_items(struct verify *v, const struct inspect *l, struct verify_job *jobs, uint64_t *bytes)
 {
     size_t n = 0;
     for (size_t from = 0; from < v->tensors.n; from += ITEMS_A_JOB, n++) {
@@ -317,7 +317,7 @@ static size_t plan_items(struct verify *v, const struct look *l, struct verify_j
 }
 
 /* Each file that is missing or of another size, by name the first of them. */
-static bool check_files(struct verify *v, const struct look *l)
+static bool check_files(struct verify *v, const struct inspect *l)
 {
     const struct manifest *m = &l->manifest.m;
     size_t bad = 0;
@@ -340,7 +340,7 @@ static bool check_files(struct verify *v, const struct look *l)
     return !bad;
 }
 
-static int check_manifest(struct verify *v, const struct look *l)
+static int check_manifest(struct verify *v, const struct inspect *l)
 {
     enum ckpt_layout layout;
     int64_t step;
@@ -359,7 +359,7 @@ static int check_manifest(struct verify *v, const struct look *l)
     const struct manifest *m = &l->manifest.m;
     bool there = check_files(v, l);
     for (size_t i = 0; there && i < m->files_n; i++) {
-        size_t at = look_find(l, m->files[i].name);
+        size_t at = inspect_find(l, m->files[i].name);
         if (at == SIZE_MAX || l->sizes[at] != m->files[i].size)
             verify_find(v, CKPT_DAMAGED, m->files[i].name, "it changes while it is looked at");
     }
@@ -367,7 +367,7 @@ static int check_manifest(struct verify *v, const struct look *l)
 }
 
 /* What is not looked at is not whole: unless a manifest says that it is no part of this. */
-static void check_links(struct verify *v, const struct look *l)
+static void check_links(struct verify *v, const struct inspect *l)
 {
     if (l->unfetched)
         verify_find(v, CKPT_INCOMPLETE, "",
@@ -384,7 +384,7 @@ static void check_links(struct verify *v, const struct look *l)
     }
 }
 
-int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
+int verify_dir(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     uint64_t bytes = 0;
     v->end = &v->findings;
@@ -418,7 +418,7 @@ int verify_dir(struct verify *v, const struct look *l, struct el_err *e)
     return r;
 }
 
-int verify_sum(struct verify *v, const struct look *l, struct manifest_file *files, struct el_err *e)
+int verify_sum(struct verify *v, const struct inspect *l, struct manifest_file *files, struct el_err *e)
 {
     struct verify_job *jobs = el_alloc(v->mem, l->n * sizeof *jobs);
     int r = jobs ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ckpt/kinds.h"
+#include "ckpt/file_kinds.h"
 #include "ckpt/verify.h"
 #include "util/parse.h"
 
@@ -17,7 +17,7 @@ static bool speaks_for(const struct verify *v, const struct scan_entry *of, cons
         return false;
     for (size_t i = 0; i < v->sets.n; i++) {
         const struct rank_set *mine = &v->sets.v[i];
-        const struct rank_set *its = mine->uncounted ? ranked_find(&x->sets, x->step, mine, of->step) : NULL;
+        const struct rank_set *its = mine->uncounted ? rank_files_find(&x->sets, x->step, mine, of->step) : NULL;
         if (mine->uncounted && (!its || its->n != mine->n || its->most != mine->most))
             return false;
     }
@@ -31,15 +31,15 @@ static bool speaks_against(const struct verify *v, const struct scan_entry *of, 
     bool kin = false;
     for (size_t i = 0; i < v->sets.n; i++) {
         to->mine = &v->sets.v[i];
-        to->its = to->mine->counted ? NULL : ranked_find(&x->sets, x->step, to->mine, of->step);
-        if (to->its && ranked_lacks(to->mine, to->its))
+        to->its = to->mine->counted ? NULL : rank_files_find(&x->sets, x->step, to->mine, of->step);
+        if (to->its && rank_files_lacks(to->mine, to->its))
             return true;
         kin = kin || (to->its && to->mine->uncounted);
     }
     to->mine = NULL;
     for (size_t i = 0; kin && x->format == of->format && i < x->sets.n; i++) {
         to->its = &x->sets.v[i];
-        if (to->its->zero && to->its->many && !ranked_find(&v->sets, of->step, to->its, x->step))
+        if (to->its->zero && to->its->many && !rank_files_find(&v->sets, of->step, to->its, x->step))
             return true;
     }
     return false;
@@ -56,9 +56,9 @@ static bool is_before(const struct scan_entry *of, const struct scan_entry *x)
     if (*of->run_id && *x->run_id && strcmp(of->run_id, x->run_id) != 0)
         return false;
     for (size_t i = 0; i < of->sets.n; i++)
-        if (ranked_find(&x->sets, x->step, &of->sets.v[i], of->step))
+        if (rank_files_find(&x->sets, x->step, &of->sets.v[i], of->step))
             return true;
-    return usual_kin(&of->usual, &x->usual);
+    return usual_files_kin(&of->usual, &x->usual);
 }
 
 /* Earlier ones, the latest first. */
@@ -84,9 +84,9 @@ static void add(struct having *h, bool has)
 static struct having have_more(const struct scan_entry *of, const struct before *b, const char *name)
 {
     struct having h = {0};
-    size_t here = usual_count(&of->usual, name);
+    size_t here = usual_files_count(&of->usual, name);
     for (size_t i = 0; i < b->n; i++)
-        add(&h, usual_count(&b->v[i]->usual, name) > here);
+        add(&h, usual_files_count(&b->v[i]->usual, name) > here);
     return h;
 }
 
@@ -94,7 +94,7 @@ static struct having have_set(const struct before *b, const struct scan_entry *i
 {
     struct having h = {0};
     for (size_t i = 0; i < b->n; i++)
-        add(&h, ranked_find(&b->v[i]->sets, b->v[i]->step, set, its->step) != NULL);
+        add(&h, rank_files_find(&b->v[i]->sets, b->v[i]->step, set, its->step) != NULL);
     return h;
 }
 
@@ -121,12 +121,13 @@ static void find_lost(const struct scan_entry *of, const struct before *b, const
                       struct verify_others *to)
 {
     const char *name;
-    for (size_t k = 0; (name = usual_lacks(&in->usual, &of->usual, &k));)
-        if (!kinds_random(of, name))
+    for (size_t k = 0; (name = usual_files_lacks(&in->usual, &of->usual, &k));)
+        if (!file_kinds_random(of, name))
             tell_lost(to, in, name, have_more(of, b, name));
     for (size_t k = 0; k < in->sets.n; k++) {
         const struct rank_set *set = &in->sets.v[k];
-        if (set->zero && set->many && !ranked_find(&of->sets, of->step, set, in->step) && !kinds_random(of, set->name))
+        if (set->zero && set->many && !rank_files_find(&of->sets, of->step, set, in->step) &&
+            !file_kinds_random(of, set->name))
             tell_lost(to, in, set->name, have_set(b, in, set));
     }
 }

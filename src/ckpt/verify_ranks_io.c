@@ -12,7 +12,7 @@ enum { META_MAX = 256 << 20, DIMS = 3, GRID_MAX = 100000, FILES_MAX = 16, TOLD_M
  */
 
 /* ATorch: files of another world beside them are what another run has left, and nobody notices when loading. */
-static void check_worlds(struct verify *v, const struct look *l)
+static void check_worlds(struct verify *v, const struct inspect *l)
 {
     uint64_t world = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -77,7 +77,7 @@ static bool has_experts(struct pickle_index *units, const struct pickle_node *me
     return pickle_get(pickle_index_get(units, pickle_get(meta, "striped_fsdp_name")), "expert_ranks") != NULL;
 }
 
-static int read_meta(struct verify *v, const struct look *l, const char *file, struct tensors *to, struct el_err *e)
+static int read_meta(struct verify *v, const struct inspect *l, const char *file, struct tensors *to, struct el_err *e)
 {
     struct pickle p = {0};
     struct el_err why = {0};
@@ -135,7 +135,7 @@ static void check_parameters(struct verify *v, const struct tensors *t)
     }
 }
 
-static int check_atorch(struct verify *v, const struct look *l, struct el_err *e)
+static int check_atorch(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     struct tensors pieces = {.mem = v->mem};
     int r = 0;
@@ -182,7 +182,7 @@ static unsigned place_of(const char *name, unsigned at[DIMS], const char **file)
 }
 
 /* The different names of files in these folders, as far as there is room. */
-static unsigned files_of(const struct look *l, const char *files[FILES_MAX])
+static unsigned files_of(const struct inspect *l, const char *files[FILES_MAX])
 {
     unsigned n = 0, at[DIMS];
     const char *file;
@@ -199,7 +199,7 @@ static unsigned files_of(const struct look *l, const char *files[FILES_MAX])
 }
 
 /* How many numbers the names have, and the highest of each; 0: none, or not all the same. */
-static unsigned grid_of(struct verify *v, const struct look *l, unsigned most[DIMS])
+static unsigned grid_of(struct verify *v, const struct inspect *l, unsigned most[DIMS])
 {
     unsigned at[DIMS], dims = 0;
     const char *file;
@@ -217,7 +217,7 @@ static unsigned grid_of(struct verify *v, const struct look *l, unsigned most[DI
 }
 
 /* Their arguments say how many ranks there were: the last of them may be the one that is missing. */
-static void reach(const struct verify *v, const struct look *l, unsigned dims, unsigned most[DIMS])
+static void reach(const struct verify *v, const struct inspect *l, unsigned dims, unsigned most[DIMS])
 {
     unsigned at[DIMS];
     const char *file;
@@ -233,7 +233,7 @@ static void reach(const struct verify *v, const struct look *l, unsigned dims, u
     }
 }
 
-static bool is_nemo(const struct look *l)
+static bool is_nemo(const struct inspect *l)
 {
     unsigned at[DIMS];
     const char *file;
@@ -244,7 +244,7 @@ static bool is_nemo(const struct look *l)
 }
 
 /* Tensor, pipeline and expert parallel ranks make a grid without gaps, and all of its places have the same files. */
-static void check_grid(struct verify *v, const struct look *l)
+static void check_grid(struct verify *v, const struct inspect *l)
 {
     const char *files[FILES_MAX];
     unsigned at[DIMS], most[DIMS] = {0}, told = 0, files_n = files_of(l, files), dims = grid_of(v, l, most);
@@ -268,7 +268,7 @@ static void check_grid(struct verify *v, const struct look *l)
             n += snprintf(name + n, sizeof name - (size_t)n, "%s_%03u", nemo && d == 1 ? "_pp_rank" : "", at[d]);
         for (unsigned i = 0; i < files_n; i++) {
             bool fits = snprintf(path, sizeof path, "%s/%s", name, files[i]) < (int)sizeof path;
-            bool gone = fits && look_find(l, path) == SIZE_MAX;
+            bool gone = fits && inspect_find(l, path) == SIZE_MAX;
             first = gone && !missing ? i : first;
             missing += gone;
         }
@@ -292,7 +292,7 @@ static bool ends(const char *name, const char *with)
 
 /* With --use-distributed-optimizer the state of the optimizer is in files of its own.  That the first of them is
  * missing is told by the grid if there is any other. */
-static void check_apart(struct verify *v, const struct look *l)
+static void check_apart(struct verify *v, const struct inspect *l)
 {
     unsigned at[DIMS];
     const char *file;
@@ -312,7 +312,7 @@ static void check_apart(struct verify *v, const struct look *l)
     verify_find(v, CKPT_INCOMPLETE, path, "it is missing: the optimizer is distributed, as the file beside it says");
 }
 
-int verify_ranks(struct verify *v, const struct look *l, struct el_err *e)
+int verify_ranks(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     check_grid(v, l);
     check_apart(v, l);

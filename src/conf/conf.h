@@ -7,7 +7,7 @@
 
 #include "output/output.h"
 #include "output/steps.h"
-#include "failure/decide.h"
+#include "failure/restart_policy.h"
 #include "probe/look.h"
 #include "probe/rails.h"
 #include "sys/numa.h"
@@ -44,7 +44,7 @@ struct run_conf {
     enum conf_nproc nproc_kind;
     unsigned nproc; /* for CONF_NPROC_NUMBER */
     unsigned max_restarts;
-    enum decide_policy restart_policy;
+    enum restart_policy restart_policy;
     el_usec restart_window; /* 0: all restarts of the job count */
     unsigned max_fruitless;
     el_usec quarantine; /* 0: until the job ends */

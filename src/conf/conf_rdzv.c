@@ -88,9 +88,9 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .restore_timeout_ms = to_ms(conf->ckpt_restore_timeout),
         .max_rollback = rdzv_max_rollback(conf),
         .allow_fresh = conf->allow_fresh,
-        .ckpt_store = !conf->ckpt_dir                     ? SAVING_OFF
-                      : conf->ckpt_store == 1 /* local */ ? SAVING_LOCAL
-                                                          : SAVING_SHARED,
+        .ckpt_store = !conf->ckpt_dir                     ? CKPT_COMMIT_OFF
+                      : conf->ckpt_store == 1 /* local */ ? CKPT_COMMIT_LOCAL
+                                                          : CKPT_COMMIT_SHARED,
         .lastwords_ms = to_ms(conf->lastwords_timeout),
     };
     return 0;

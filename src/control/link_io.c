@@ -15,7 +15,7 @@
 
 #include "loop/peer_uid.h"
 #include "loop/conn.h"
-#include "control/sent.h"
+#include "control/ack_tracker.h"
 #include "util/log.h"
 #include "util/sockaddr.h"
 
@@ -58,7 +58,7 @@ struct link {
     struct msg_decoder decoder;
     struct el_buf in;
     struct el_addr local, peer;
-    struct sent sent;
+    struct ack_tracker sent;
 };
 
 /* --- the connection --- */
@@ -160,9 +160,9 @@ static void established(struct link *k)
     }
     k->up = true;
     k->spoke = false;
-    k->sent = (struct sent){0};
+    k->sent = (struct ack_tracker){0};
     conn_send(&k->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
-    sent_add(&k->sent, MSG_PREAMBLE_SIZE, EL_NEVER);
+    ack_tracker_add(&k->sent, MSG_PREAMBLE_SIZE, EL_NEVER);
     k->ops.connected(k->ctx);
 }
 
@@ -430,7 +430,7 @@ void link_send(struct link *k, const struct msg *m)
     struct el_buf out = EL_BUF_INIT(NULL, 2 * MSG_FRAME_MAX);
     if (msg_encode(m, &out) == 0) {
         conn_send(&k->conn, out.v, out.len);
-        sent_add(&k->sent, out.len, loop_clock());
+        ack_tracker_add(&k->sent, out.len, loop_clock());
     } else
         el_log(EL_WARN, "a message of type %s could not be sent: out of memory", msg_name(m->type));
     el_buf_free(&out);
@@ -448,7 +448,7 @@ el_usec link_delivered(struct link *k)
         return 0;
     if (conn_unsent(&k->conn) || ioctl(k->conn.fd, SIOCOUTQ, &unacknowledged) < 0)
         return k->sent.acked_at; /* as it was seen last */
-    return sent_acked(&k->sent, (uint64_t)unacknowledged);
+    return ack_tracker_acked(&k->sent, (uint64_t)unacknowledged);
 }
 
 bool link_addresses(const struct link *k, struct el_addr *local, struct el_addr *peer)

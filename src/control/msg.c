@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/msg_check.h"
-#include "control/stranger.h"
+#include "control/peer_ident.h"
 #include "util/auto.h"
 #include "util/fields.h"
 
@@ -128,7 +128,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
 
 static int not_ours(const char *bytes, size_t n, struct el_err *e)
 {
-    const char *name = stranger_name(bytes, n);
+    const char *name = peer_ident_name(bytes, n);
     if (name)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s listens there, not a coordinator of elrun", name);
     return el_fail(e, EL_EXIT_PROTOCOL, "the other side does not speak elrun's control protocol");

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/common_msg.h"
-#include "control/comparing_msg.h"
+#include "control/common_step_msg.h"
+#include "control/replica_msg.h"
 #include "control/limits.h"
 #include "control/restore_msg.h"
-#include "control/saving_msg.h"
+#include "control/ckpt_msg.h"
 #include "util/buf.h"
 #include "util/err.h"
 #include "util/limits.h"
@@ -32,7 +32,7 @@
 #define MSG_WORLD_MAX      268435456 /* workers: MSG_NODES_MAX x EL_SLOTS_MAX */
 #define MSG_RUN_ID_MAX     128       /* bytes of strings, without the 0 */
 #define MSG_NAME_MAX       64        /* host name, role */
-#define MSG_PROCESS_MAX    127       /* a process of this host: member/mark.h */
+#define MSG_PROCESS_MAX    127       /* a process of this host: member/coordinator_mark.h */
 #define MSG_ADDR_MAX       63        /* address in text, or a host name that was asked for */
 #define MSG_TEXT_MAX       480       /* one line for a person */
 #define MSG_STREAM_MAX     16384     /* a worker's stream, relayed */
@@ -47,8 +47,8 @@
 #define MSG_LOGS_LINES_MAX 1000000
 #define MSG_MS_MAX         8640000000 /* 100 days */
 #define MSG_ASKS_MAX       1000000000 /* of a notice */
-#define MSG_CLAUSE_MAX     128        /* DECIDE_WHAT_MAX */
-#define MSG_PLACE_MAX      300        /* DECIDE_PLACE_MAX */
+#define MSG_CLAUSE_MAX     128        /* RESTART_WHAT_MAX */
+#define MSG_PLACE_MAX      300        /* RESTART_PLACE_MAX */
 #define MSG_CLOCK_UNKNOWN  ((uint64_t)86400000000)
 
 /* Fields: util/fields.h. */
@@ -62,7 +62,7 @@
     F(T, NUM, max_restarts, 1000000000, 1)                                                                             \
     F(T, NUM, restart_window_ms, MSG_MS_MAX, 0)                                                                        \
     F(T, NUM, max_fruitless, 1000000000, 1)                                                                            \
-    F(T, NUM, restart_policy, 2, 0) /* enum decide_policy */                                                           \
+    F(T, NUM, restart_policy, 2, 0) /* enum restart_policy */                                                          \
     F(T, NUM, quarantine_ms, MSG_MS_MAX, 0)                                                                            \
     F(T, NUM, expected, MSG_NODES_MAX, 0)                                                                              \
     F(T, NUM, settle_ms, MSG_MS_MAX, 1)                                                                                \
@@ -93,7 +93,7 @@
     F(T, NUM, restore_timeout_ms, MSG_MS_MAX, 0) /* this and what follows: coord/restore.h */                          \
     F(T, NUM, max_rollback, INT64_MAX, 0)        /* and 1; 0: any number of steps */                                   \
     F(T, NUM, allow_fresh, 1, 0)                                                                                       \
-    F(T, NUM, ckpt_store, 2, 0) /* enum saving_store; this and what follows: coord/saving.h */                         \
+    F(T, NUM, ckpt_store, 2, 0) /* enum ckpt_commit_store; this and what follows: coord/ckpt_commit.h */               \
     F(T, NUM, lastwords_ms, MSG_MS_MAX, 0)
 
 /* The round that a message speaks of. */
@@ -188,10 +188,10 @@
     F(T, BOOL, fenced, 0, 0)                                                                                           \
     F(T, STR, ranks, MSG_RANKS_MAX, 0)     /* local ranks that elrun stopped */                                        \
     F(T, STR, missing, MSG_MISSING_MAX, 0) /* the round's store is here: who had not come, lines */
-/* failure/decide.h */
+/* failure/restart_policy.h */
 #define MSG_digest_FIELDS(F, T)                                                                                        \
     MSG_ROUND(F, T)                                                                                                    \
-    F(T, NUM, kind, 5, 1)         /* enum decide_kind */                                                               \
+    F(T, NUM, kind, 5, 1)         /* enum restart_kind */                                                              \
     F(T, NUM, witnesses, 4096, 0) /* workers that ended so */                                                          \
     F(T, BOOL, passed, 0, 0)      /* a worker got further */                                                           \
     F(T, NUM, elapsed_ms, MSG_MS_MAX, 0)                                                                               \
@@ -204,7 +204,7 @@
 #define MSG_succeeded_FIELDS(F, T) MSG_ROUND(F, T)
 #define MSG_leaving_FIELDS(F, T)   F(T, NUM, signal, 64, 0) F(T, STR, text, MSG_TEXT_MAX, 0)
 #define MSG_end_ack_FIELDS(F, T)   F(T, NUM, status, 255, 1)
-/* coord/probing.h */
+/* coord/health_check.h */
 #define MSG_probe_id_FIELDS(F, T)                                                                                      \
     MSG_PROBE(F, T)                                                                                                    \
     F(T, NUM, rail, MSG_RAILS_MAX - 1, 1)                                                                              \
@@ -213,7 +213,7 @@
     MSG_PROBE(F, T)                                                                                                    \
     F(T, NUM, page, 1000000, 1) /* of this node's results of the stage; 0: whatever came before does not count */      \
     F(T, INT, rail, 4095, 1)    /* of a pair; -1: of the node */                                                       \
-    F(T, NUM, outcome, 5, 1)    /* enum probing_outcome */                                                             \
+    F(T, NUM, outcome, 5, 1)    /* enum health_check_outcome */                                                        \
     F(T, NUM, gpus, 4096, 0)    /* that this node can use in pairs */                                                  \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
     F(T, STR, lines, MSG_LINES_MAX, 0) /* of probe/wire.h */                                                           \
@@ -261,7 +261,8 @@
     F(T, STR, rank0_host, MSG_NAME_MAX, 0)                                                                             \
     F(T, STR, why, MSG_TEXT_MAX, 0)        /* why there is a new round */                                              \
     F(T, STR, successors, MSG_TEXT_MAX, 0) /* addresses of the first group ranks, comma between */                     \
-    /* Who hosts the coordinator: its group rank + 1, and mark_self(), by which others see whether it is dead */       \
+    /* Who hosts the coordinator: its group rank + 1, and coordinator_mark_self(), by which others see whether it is   \
+     * dead */                                                                                                         \
     F(T, NUM, coordinator_rank, MSG_NODES_MAX, 0)                                                                      \
     F(T, STR, coordinator_process, MSG_PROCESS_MAX, 0)
 #define MSG_stop_FIELDS(F, T)                                                                                          \
@@ -273,7 +274,7 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, NUM, wait_ms, MSG_MS_MAX, 1)                                                                                  \
-    F(T, NUM, why, 5, 0)                 /* enum page_why of src/snapshot/page.h */                                    \
+    F(T, NUM, why, 5, 0)                 /* enum worker_status_why of src/snapshot/worker_status.h */                  \
     F(T, NUM, ask, MSG_ASKS_MAX, 0)      /* counts how often the boundary was set anew; LIVE answers */                \
     F(T, INT, boundary, MSG_STEP_MAX, 2) /* the last step of the round; -1: not known before all have answered */
 #define MSG_end_FIELDS(F, T)                                                                                           \
@@ -287,7 +288,7 @@
     F(T, STR, text, MSG_TEXT_MAX, 1)
 #define MSG_probe_FIELDS(F, T)                                                                                         \
     MSG_PROBE(F, T)                                                                                                    \
-    F(T, NUM, kind, 3, 1)             /* enum probing_kind */                                                          \
+    F(T, NUM, kind, 3, 1)             /* enum health_check_kind */                                                     \
     F(T, STR, text, MSG_TEXT_MAX, 1)  /* how far it is, for people */                                                  \
     F(T, NUM, left_ms, MSG_MS_MAX, 1) /* until the node must have answered */                                          \
     F(T, BOOL, quick, 0, 0)                                                                                            \

@@ -92,7 +92,7 @@ static void pick_survivors(struct rdzv *r, uint64_t stamp, unsigned target, unsi
         const struct rdzv_seat *s = &r->seat[k];
         uint32_t i = s->member;
         if (i == RDZV_NONE && s->node_rank >= 0)
-            i = table_get(&r->by_node_rank, (uint64_t)s->node_rank);
+            i = id_table_get(&r->by_node_rank, (uint64_t)s->node_rank);
         if (i != RDZV_NONE && takes_part(&r->member[i], false) && r->member[i].picked != stamp)
             pick(r, i, stamp, n);
     }

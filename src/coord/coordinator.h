@@ -49,7 +49,7 @@ struct coordinator_conf {
      * own_instance: the agent of this process (0: there is none). */
     void (*report)(void *ctx, const char *run_id, const struct msg *msg);
     uint64_t own_instance;
-    const char *own_process;         /* mark_self() of this process; NULL: no agent is here */
+    const char *own_process;         /* coordinator_mark_self() of this process; NULL: no agent is here */
     uint64_t dead_number, dead_rank; /* as in rdzv_conf */
     struct report_look look;         /* of the terminal on which that agent prints */
     void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */

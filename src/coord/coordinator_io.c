@@ -285,7 +285,7 @@ void coordinator_job_free(struct coordinator *c, size_t i)
             peer_free(p);
     }
     rdzv_free(job->r);
-    purse_leave(job->purse);
+    job_memory_leave(job->purse);
     el_free(&c->mem, job);
     c->jobs--;
     memmove(&c->job[i], &c->job[i + 1], (c->jobs - i) * sizeof(struct job *));
@@ -301,7 +301,7 @@ static bool make_room(struct coordinator *c)
         if (c->job[i]->over && (oldest == c->jobs || c->job[i]->forget_at < c->job[oldest]->forget_at))
             oldest = i;
     if (oldest == c->jobs)
-        return purse_give_up_one(c, "place");
+        return job_memory_give_up_one(c, "place");
     coordinator_job_free(c, oldest);
     return true;
 }
@@ -323,7 +323,8 @@ static struct rdzv *core_new(struct coordinator *c, struct rdzv_conf *conf, stru
     struct rdzv *r;
     conf->sums = &purse->sums;
     while (!(r = rdzv_new(conf, known, loop_now(c->loop), &purse->mem)))
-        if (own->limit_bytes - own->used_bytes <= all->limit_bytes - all->used_bytes || !purse_give_up_one(c, "memory"))
+        if (own->limit_bytes - own->used_bytes <= all->limit_bytes - all->used_bytes ||
+            !job_memory_give_up_one(c, "memory"))
             return NULL;
     return r;
 }
@@ -388,13 +389,13 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     conf.room = rdzv_room(&conf.set);
     conf.surely_new = c->journal || c->conf.surely_new || now - c->since >= limit;
     struct job *job = el_alloc(&c->mem, sizeof *job);
-    struct purse *purse = purse_of(c, &p->addr);
+    struct purse *purse = job_memory_of(c, &p->addr);
     c->births++;
     if (job && purse)
         job->r = core_new(c, &conf, purse);
     if (!job || !job->r) {
         el_free(&c->mem, job);
-        purse_leave(purse);
+        job_memory_leave(purse);
         peer_refuse(p, EL_EXIT_TEMPFAIL,
                     "the coordinator has no memory for a job of %llu nodes beside the others of %s (%zu MiB for one "
                     "address, %zu for all): a smaller MAX of --nnodes needs less",

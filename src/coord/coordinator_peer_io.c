@@ -85,7 +85,7 @@ void peer_free(struct peer *p)
     c->waiting -= p->waits;
     conn_close(&p->conn);
     el_buf_free(&p->in);
-    purse_leave(p->purse);
+    job_memory_leave(p->purse);
     c->slot[slot] = NULL;
     c->free_slot[c->free_slots++] = slot;
     el_free(&c->mem, p);
@@ -349,7 +349,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     take_bytes(p, &begun, bytes, n);
     c->hearing = NULL;
     el_buf_free(&begun);
-    purse_leave(purse);
+    job_memory_leave(purse);
     if (peer_find(c, id) == p)
         conn_read_to(conn, c->piece, sizeof c->piece);
     coordinator_rearm(c);
@@ -453,14 +453,14 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
         peer_free(oldest);
     }
     bool full = !c->free_slots && more_slots(c);
-    struct purse *purse = full ? NULL : purse_of(c, addr);
+    struct purse *purse = full ? NULL : job_memory_of(c, addr);
     struct peer *p = purse ? el_alloc(&c->mem, sizeof *p) : NULL;
     if (!p || conn_open(&p->conn, c->loop, fd, &peer_ops, &purse->conns, COORDINATOR_UNSENT_BYTES)) {
         coordinator_say(c, EL_WARN, "%s: closed: no memory", el_addr_text(addr, name));
         if (!p)
             close(fd);
         el_free(&c->mem, p);
-        purse_leave(purse);
+        job_memory_leave(purse);
         return;
     }
     uint32_t slot = c->free_slot[--c->free_slots];

@@ -112,11 +112,12 @@ struct coordinator {
     } brake;
 };
 
-/* coordinator_purse_io.c */
-struct purse *purse_of(struct coordinator *c, const struct el_addr *addr); /* one more user of it; NULL: no memory */
-void purse_leave(struct purse *of);                                        /* one less; of may be NULL */
+/* job_memory_io.c */
+struct purse *job_memory_of(struct coordinator *c,
+                            const struct el_addr *addr); /* one more user of it; NULL: no memory */
+void job_memory_leave(struct purse *of);                 /* one less; of may be NULL */
 /* A job that never formed a round goes, because others need `what` of it.  False: there is none. */
-bool purse_give_up_one(struct coordinator *c, const char *what);
+bool job_memory_give_up_one(struct coordinator *c, const char *what);
 
 /* coordinator_io.c */
 struct job *coordinator_job(struct coordinator *c, const char *run_id);

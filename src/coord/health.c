@@ -1,5 +1,5 @@
 /* The health check of a job: when one is due, who takes part, and what follows from its verdict.  The check itself is
- * probing.h. */
+ * health_check.h. */
 #include "coord/rdzv_private.h"
 
 #include <assert.h>
@@ -24,8 +24,8 @@ void rdzv_health_init(struct rdzv *r)
 
 void rdzv_health_free(struct rdzv *r)
 {
-    probing_free(r->health.probing);
-    probing_free(r->health.last);
+    health_check_free(r->health.probing);
+    health_check_free(r->health.last);
     el_buf_free(&r->health.report[0]);
     el_buf_free(&r->health.report[1]);
     el_free(r->mem, r->health.member);
@@ -119,15 +119,15 @@ static void name_node(struct rdzv *r, unsigned node, const char *loopback)
         snprintf(name, sizeof name, "%.55s:%u", m->host, twins + 1);
     else
         snprintf(name, sizeof name, "%s", m->host);
-    probing_domain(r->health.probing, node, m->domain);
-    probing_place(r->health.probing, node, loopback ? 0 : place_of(m));
-    probing_name(r->health.probing, node, name, loopback ? loopback : m->same_host ? r->self_addr : m->addr);
+    health_check_domain(r->health.probing, node, m->domain);
+    health_check_place(r->health.probing, node, loopback ? 0 : place_of(m));
+    health_check_name(r->health.probing, node, name, loopback ? loopback : m->same_host ? r->self_addr : m->addr);
 }
 
 static void cannot(struct rdzv *r, struct rdzv_actions *out)
 {
     rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "there is no memory for a health check: the round starts without");
-    probing_free(r->health.probing);
+    health_check_free(r->health.probing);
     r->health.probing = NULL;
     r->health.nodes = 0;
     r->health.wanted = false;
@@ -139,20 +139,20 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     const struct rdzv_settings *s = &r->conf.set;
     assert(!h->probing);
     h->nodes = gather(r);
-    struct probing_conf conf = {.number = (r->seen > r->number ? r->seen : r->number) + 1,
-                                .coord = r->conf.coord,
-                                .probe = ++h->probe,
-                                .nodes = h->nodes,
-                                .backend = (enum health_backend)s->probe_backend,
-                                .quick = s->probe_quick,
-                                .all = s->probe_all,
-                                .rails = (unsigned)s->probe_rails,
-                                .rounds_max = (unsigned)s->probe_rounds,
-                                .straggler_k = (unsigned)s->straggler_k,
-                                .straggler_min = (unsigned)s->straggler_min,
-                                .timeout = s->probe_timeout_ms ? EL_MS(s->probe_timeout_ms) : EL_SEC(300),
-                                .silence = rdzv_silence_limit(r)};
-    if (!make_room(r, h->nodes) || !(h->probing = probing_new(&conf, r->mem, now))) {
+    struct health_check_conf conf = {.number = (r->seen > r->number ? r->seen : r->number) + 1,
+                                     .coord = r->conf.coord,
+                                     .probe = ++h->probe,
+                                     .nodes = h->nodes,
+                                     .backend = (enum health_backend)s->probe_backend,
+                                     .quick = s->probe_quick,
+                                     .all = s->probe_all,
+                                     .rails = (unsigned)s->probe_rails,
+                                     .rounds_max = (unsigned)s->probe_rounds,
+                                     .straggler_k = (unsigned)s->straggler_k,
+                                     .straggler_min = (unsigned)s->straggler_min,
+                                     .timeout = s->probe_timeout_ms ? EL_MS(s->probe_timeout_ms) : EL_SEC(300),
+                                     .silence = rdzv_silence_limit(r)};
+    if (!make_room(r, h->nodes) || !(h->probing = health_check_new(&conf, r->mem, now))) {
         cannot(r, out);
         return;
     }
@@ -213,7 +213,7 @@ static bool must_go(struct rdzv *r, struct rdzv_member *m, enum health_verdict v
 static void judge_gone(struct rdzv *r, unsigned node, const char *why, el_usec now, struct rdzv_actions *out,
                        unsigned *said)
 {
-    const char *name = probing_host(r->health.last, node);
+    const char *name = health_check_host(r->health.last, node);
     const char *colon = strchr(name, ':'); /* node3:2 is the second one of node3 */
     char host[MSG_NAME_MAX + 1];
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - name) : MSG_NAME_MAX, name);
@@ -227,12 +227,12 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
 {
     struct rdzv_health *h = &r->health;
     const char *text;
-    enum health_verdict v = probing_verdict(h->last, node, &text);
+    enum health_verdict v = health_check_verdict(h->last, node, &text);
     uint32_t i = h->member[node];
     bool gone = i == RDZV_NONE || r->member[i].leaving;
     count[v]++;
     if (v == HEALTH_BAD && !h->first_bad[0])
-        snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", probing_host(h->last, node), text);
+        snprintf(h->first_bad, sizeof h->first_bad, "%.60s: %.300s", health_check_host(h->last, node), text);
     if (v == HEALTH_BAD && gone && !r->conf.set.probe_only) {
         judge_gone(r, node, text, now, out, said);
         return;
@@ -254,7 +254,7 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
     count[HEALTH_SLOW] -= v == HEALTH_SLOW && !goes && r->conf.set.on_straggler == HEALTH_STRAGGLER_WARN;
     if (v == HEALTH_GOOD || (*said)++ >= SAID_MAX)
         return;
-    rdzv_say(r, out, NOTE_JUDGED, i, "%s is %s%s%s%.300s", probing_host(h->last, node), health_verdict_name(v),
+    rdzv_say(r, out, NOTE_JUDGED, i, "%s is %s%s%s%.300s", health_check_host(h->last, node), health_verdict_name(v),
              goes    ? " and leaves the job"
              : waits ? " and waits as a last resort"
                      : "",
@@ -264,19 +264,19 @@ static void judge_node(struct rdzv *r, unsigned node, el_usec now, struct rdzv_a
 /* Where nodes are of two kinds by their speed nobody is called slow, and the whole is undecided. */
 static bool is_split(const struct rdzv_health *h)
 {
-    struct plan *p = probing_plan(h->last);
+    struct plan *p = health_check_plan(h->last);
     return p && verdict_splits(p, NULL, 0) > 0;
 }
 
 static bool is_warned(const struct rdzv_health *h)
 {
-    struct plan *p = probing_plan(h->last);
+    struct plan *p = health_check_plan(h->last);
     unsigned count[NODE_STATE_COUNT] = {0};
     if (p)
         verdict_count(p, count);
     bool warned = count[NODE_SLOW] || (p && verdict_links(p, NULL, 0));
     for (unsigned i = 0; i < h->nodes && !warned; i++)
-        warned = probing_warned(h->last, i);
+        warned = health_check_warned(h->last, i);
     return warned;
 }
 
@@ -291,7 +291,7 @@ static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_V
 
 static void put_summary(struct rdzv_health *h, char *to, size_t room)
 {
-    probing_summary(h->last, to, room);
+    health_check_summary(h->last, to, room);
     size_t n = strlen(to);
     if (is_split(h) && n < room)
         snprintf(to + n, room - n, "; two kinds of nodes by their speed");
@@ -326,12 +326,13 @@ static void name_those(struct rdzv_health *h, enum health_verdict which)
     unsigned count = 0;
     const char *text;
     for (unsigned i = 0; i < h->nodes; i++) {
-        if (probing_verdict(h->last, i, &text) != which || count++ >= NAMED_MAX || n >= room)
+        if (health_check_verdict(h->last, i, &text) != which || count++ >= NAMED_MAX || n >= room)
             continue;
         if (count == 1)
-            n += (size_t)snprintf(to + n, room - n, "; %s: %s", health_verdict_name(which), probing_host(h->last, i));
+            n += (size_t)snprintf(to + n, room - n, "; %s: %s", health_verdict_name(which),
+                                  health_check_host(h->last, i));
         else
-            n += (size_t)snprintf(to + n, room - n, ", %s", probing_host(h->last, i));
+            n += (size_t)snprintf(to + n, room - n, ", %s", health_check_host(h->last, i));
     }
     if (count > NAMED_MAX && n < room)
         snprintf(to + n, room - n, " and %u more", count - NAMED_MAX);
@@ -349,7 +350,7 @@ static void sum_up(struct rdzv_health *h)
 static void keep_last(struct rdzv *r)
 {
     struct rdzv_health *h = &r->health;
-    probing_free(h->last);
+    health_check_free(h->last);
     h->last = h->probing;
     h->probing = NULL;
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
@@ -388,18 +389,18 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
-static void follow(struct rdzv *r, enum probing_news news, el_usec now, struct rdzv_actions *out)
+static void follow(struct rdzv *r, enum health_check_news news, el_usec now, struct rdzv_actions *out)
 {
     uint32_t i;
     switch (news) {
-    case PROBING_SAME: break;
-    case PROBING_ORDER:
-        i = r->health.member[probing_told(r->health.probing)];
+    case HEALTH_CHECK_SAME: break;
+    case HEALTH_CHECK_ORDER:
+        i = r->health.member[health_check_told(r->health.probing)];
         if (i != RDZV_NONE)
             rdzv_act(out, RDZV_DO_ORDER)->member = i;
         break;
-    case PROBING_STAGE: rdzv_act(out, RDZV_DO_ORDER_EACH); break;
-    case PROBING_OVER: conclude(r, now, out); break;
+    case HEALTH_CHECK_STAGE: rdzv_act(out, RDZV_DO_ORDER_EACH); break;
+    case HEALTH_CHECK_OVER: conclude(r, now, out); break;
     }
 }
 
@@ -411,9 +412,9 @@ void rdzv_health_message(struct rdzv *r, unsigned i, const struct msg *msg, el_u
     if (r->state != RDZV_PROBING || node == RDZV_NONE)
         return;
     if (msg->type == MSG_PROBE_ID)
-        follow(r, probing_id(r->health.probing, node, &msg->u.probe_id), now, out);
+        follow(r, health_check_id(r->health.probing, node, &msg->u.probe_id), now, out);
     else
-        follow(r, probing_result(r->health.probing, node, &msg->u.probe_result, now), now, out);
+        follow(r, health_check_result(r->health.probing, node, &msg->u.probe_result, now), now, out);
 }
 
 /* Before the member goes.  Who was silent may stand still, and who closed while we stood still may have had enough of
@@ -429,16 +430,16 @@ void rdzv_health_lost(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actio
     r->health.member[node] = RDZV_NONE;
     bool silent = m->conn != 0 || r->health.paused;
     if (m->leaving || !silent)
-        follow(r, probing_left(r->health.probing, node, m->leaving, now), now, out);
+        follow(r, health_check_left(r->health.probing, node, m->leaving, now), now, out);
     else
-        follow(r, probing_away(r->health.probing, node, now), now, out);
+        follow(r, health_check_away(r->health.probing, node, now), now, out);
 }
 
 void rdzv_health_leaves(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out)
 {
     unsigned node = r->member[i].prober;
     if (r->state == RDZV_PROBING && node != RDZV_NONE)
-        follow(r, probing_left(r->health.probing, node, true, now), now, out);
+        follow(r, health_check_left(r->health.probing, node, true, now), now, out);
 }
 
 /* A newcomer: was it lost in this check?  Or excluded, and not told of it before it was lost? */
@@ -454,7 +455,7 @@ void rdzv_health_joined(struct rdzv *r, unsigned i)
         rdzv_tally(r, m, 1);
         return;
     }
-    bool is_last = h->last && probing_conf(h->last)->probe == h->probe; /* it is the one whose nodes these are */
+    bool is_last = h->last && health_check_conf(h->last)->probe == h->probe; /* it is the one whose nodes these are */
     for (unsigned k = 0; r->state != RDZV_PROBING && is_last && k < h->nodes; k++)
         if (h->instance[k] == m->instance)
             m->judged = k;
@@ -463,7 +464,7 @@ void rdzv_health_joined(struct rdzv *r, unsigned i)
             continue;
         h->member[k] = i;
         m->prober = k;
-        probing_back(h->probing, k);
+        health_check_back(h->probing, k);
     }
 }
 
@@ -472,25 +473,25 @@ void rdzv_health_gap(struct rdzv *r, el_usec gap)
     if (r->state != RDZV_PROBING)
         return;
     r->health.paused = true;
-    probing_gap(r->health.probing, gap);
+    health_check_gap(r->health.probing, gap);
 }
 
 void rdzv_health_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
-    if (r->state == RDZV_PROBING && probing_deadline(r->health.probing) <= now)
-        follow(r, probing_timeout(r->health.probing, now), now, out);
+    if (r->state == RDZV_PROBING && health_check_deadline(r->health.probing) <= now)
+        follow(r, health_check_timeout(r->health.probing, now), now, out);
 }
 
 el_usec rdzv_health_deadline(const struct rdzv *r)
 {
-    return r->state == RDZV_PROBING ? probing_deadline(r->health.probing) : EL_NEVER;
+    return r->state == RDZV_PROBING ? health_check_deadline(r->health.probing) : EL_NEVER;
 }
 
 /* Somebody still holds workers of a round: nothing is formed before that is known. */
 void rdzv_health_abandon(struct rdzv *r, el_usec now)
 {
     assert(r->state == RDZV_PROBING);
-    probing_free(r->health.probing);
+    health_check_free(r->health.probing);
     r->health.probing = NULL;
     rdzv_wait_again(r, now);
 }
@@ -501,7 +502,7 @@ bool rdzv_health_order(struct rdzv *r, const struct rdzv_member *m, el_usec now,
 {
     if (r->state != RDZV_PROBING || m->prober == RDZV_NONE || m->leaving)
         return false;
-    probing_order(r->health.probing, m->prober, now, out);
+    health_check_order(r->health.probing, m->prober, now, out);
     return true;
 }
 
@@ -519,8 +520,8 @@ unsigned rdzv_health_status(struct rdzv *r, unsigned member)
         return r->status;
     if (rdzv_health_missed(r, member))
         return 3;
-    enum health_verdict v = probing_verdict(r->health.last, node, &text);
-    bool warned = probing_warned(r->health.last, node) && r->conf.set.probe_strict;
+    enum health_verdict v = health_check_verdict(r->health.last, node, &text);
+    bool warned = health_check_warned(r->health.last, node) && r->conf.set.probe_strict;
     bool slow = v == HEALTH_SLOW && r->conf.set.on_straggler == HEALTH_STRAGGLER_EXCLUDE;
     return v == HEALTH_BAD || slow ? 1 : (v != HEALTH_GOOD && v != HEALTH_SLOW) || warned ? 3 : 0;
 }
@@ -533,9 +534,9 @@ bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)
     if (!m->verdict_untold || m->judged == RDZV_NONE || !h->last)
         return false;
     m->verdict_untold = false;
-    enum health_verdict v = probing_verdict(h->last, m->judged, &text);
+    enum health_verdict v = health_check_verdict(h->last, m->judged, &text);
     snprintf(h->verdict_text, sizeof h->verdict_text, "%s", text);
-    const struct probing_conf *c = probing_conf(h->last);
+    const struct health_check_conf *c = health_check_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_VERDICT};
     out->u.probe_verdict = (struct msg_probe_verdict){.number = c->number,
                                                       .coord = c->coord,
@@ -543,7 +544,7 @@ bool rdzv_probe_verdict(struct rdzv *r, unsigned member, struct msg *out)
                                                       .verdict = v,
                                                       .excluded = m->excluded,
                                                       .reader = h->reader == member,
-                                                      .name = probing_host(h->last, m->judged),
+                                                      .name = health_check_host(h->last, m->judged),
                                                       .text = h->verdict_text,
                                                       .job = h->summary};
     return true;

@@ -6,7 +6,7 @@
 #include "coord/rdzv_private.h"
 
 enum {
-    PAGE_BYTES = MSG_STREAM_MAX,
+    WORKER_STATUS_BYTES = MSG_STREAM_MAX,
     FOUND_NODES_MAX = 64, /* 80 KiB each, for a moment */
     FOUND_ALL_MAX = 1024, /* with --all */
 };
@@ -20,7 +20,7 @@ unsigned rdzv_probe_reader(const struct rdzv *r)
 /* What a node has told of itself; NULL: nothing, or there is no memory for it. */
 static struct found *found_of(struct rdzv *r, unsigned node)
 {
-    const char *lines = probing_kept(r->health.last, node);
+    const char *lines = health_check_kept(r->health.last, node);
     struct found *f = *lines ? el_alloc(r->mem, sizeof *f) : NULL;
     for (const char *end; f && (end = strchr(lines, '\n')); lines = end + 1) {
         struct wire w;
@@ -38,7 +38,7 @@ static bool is_told(struct rdzv *r, unsigned node)
 {
     const char *text;
     return r->conf.set.probe_all || r->health.nodes <= FOUND_NODES_MAX ||
-           probing_verdict(r->health.last, node, &text) != HEALTH_GOOD;
+           health_check_verdict(r->health.last, node, &text) != HEALTH_GOOD;
 }
 
 /* With less and less in it, until it fits: half a report would be none. */
@@ -67,17 +67,17 @@ static void write_report(struct rdzv *r, unsigned kind, void (*write)(const stru
 static void write_reports(struct rdzv *r, struct found **found, const char **note)
 {
     struct rdzv_health *h = &r->health;
-    const struct probing_conf *c = probing_conf(h->last);
-    struct report report = {.plan = probing_plan(h->last),
+    const struct health_check_conf *c = health_check_conf(h->last);
+    struct report report = {.plan = health_check_plan(h->last),
                             .found = (const struct found *const *)found,
                             .note = note,
                             .number = c->number,
                             .coord = c->coord,
                             .probe = c->probe,
                             .took_ms = h->took / EL_MS(1),
-                            .backend = h->nodes < 2               ? NULL
-                                       : probing_is_nccl(h->last) ? "nccl"
-                                                                  : "tcp",
+                            .backend = h->nodes < 2                    ? NULL
+                                       : health_check_is_nccl(h->last) ? "nccl"
+                                                                       : "tcp",
                             .all = r->conf.set.probe_all};
     write_report(r, 0, report_text, report);
     if (r->conf.set.probe_only)
@@ -94,11 +94,11 @@ void rdzv_health_render(struct rdzv *r)
     const unsigned most = r->conf.set.probe_all ? FOUND_ALL_MAX : FOUND_NODES_MAX;
     unsigned told = 0;
     for (unsigned i = 0; note && i < h->nodes; i++)
-        note[i] = probing_note(h->last, i);
+        note[i] = health_check_note(h->last, i);
     for (unsigned i = 0; found && i < h->nodes && told < most; i++)
         if (is_told(r, i) && (found[i] = found_of(r, i)))
             told++;
-    if (found && probing_plan(h->last))
+    if (found && health_check_plan(h->last))
         write_reports(r, found, note);
     for (unsigned i = 0; found && i < h->nodes; i++)
         el_free(r->mem, found[i]);
@@ -109,11 +109,11 @@ void rdzv_health_render(struct rdzv *r)
 /* A piece that ends at a line's end, if there is one in it. */
 static size_t piece_of(const char *text, size_t n)
 {
-    if (n <= PAGE_BYTES)
+    if (n <= WORKER_STATUS_BYTES)
         return n;
-    for (n = PAGE_BYTES; n && text[n - 1] != '\n';)
+    for (n = WORKER_STATUS_BYTES; n && text[n - 1] != '\n';)
         n--;
-    return n ? n : PAGE_BYTES;
+    return n ? n : WORKER_STATUS_BYTES;
 }
 
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out)
@@ -134,7 +134,7 @@ bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out)
         return false;
     h->paged = at + n;
     snprintf(h->page, sizeof h->page, "%.*s", (int)n, text + at);
-    const struct probing_conf *c = probing_conf(h->last);
+    const struct health_check_conf *c = health_check_conf(h->last);
     *out = (struct msg){.type = MSG_PROBE_PAGE};
     out->u.probe_page = (struct msg_probe_page){.number = c->number,
                                                 .coord = c->coord,

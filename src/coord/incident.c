@@ -151,14 +151,14 @@ static unsigned last_of(const struct rdzv *r)
 {
     unsigned last = 0;
     for (unsigned i = 1; i < r->incident_count; i++)
-        if (order_sooner(&r->incident[last].order, &r->incident[i].order))
+        if (first_failure_sooner(&r->incident[last].order, &r->incident[i].order))
             last = i;
     return last;
 }
 
 /* A place for this one, or NULL: all that are kept are rather the cause.  Known ones keep their place. */
 static struct rdzv_incident *place_for(struct rdzv *r, unsigned seat, unsigned local_rank,
-                                       const struct order_entry *order)
+                                       const struct first_failure_entry *order)
 {
     struct rdzv_incident *x = find(r, seat, local_rank);
     if (x)
@@ -167,7 +167,7 @@ static struct rdzv_incident *place_for(struct rdzv *r, unsigned seat, unsigned l
         x = &r->incident[r->incident_count++];
     } else {
         x = &r->incident[last_of(r)];
-        if (!order_sooner(order, &x->order))
+        if (!first_failure_sooner(order, &x->order))
             return NULL;
         drop_document(r, x);
     }
@@ -186,7 +186,8 @@ static void keep_document(struct rdzv *r, struct rdzv_incident *x, const char *d
         struct rdzv_incident *last = NULL;
         for (unsigned i = 0; i < r->incident_count; i++) {
             struct rdzv_incident *y = &r->incident[i];
-            if (y->document && order_sooner(&x->order, &y->order) && (!last || order_sooner(&last->order, &y->order)))
+            if (y->document && first_failure_sooner(&x->order, &y->order) &&
+                (!last || first_failure_sooner(&last->order, &y->order)))
                 last = y;
         }
         if (!last)
@@ -197,7 +198,7 @@ static void keep_document(struct rdzv *r, struct rdzv_incident *x, const char *d
 
 /* Nobody failed before the round began or after it was told: an agent's clock that says so is not believed. */
 static void place_in_time(const struct rdzv *r, uint64_t time_us, uint64_t error_us, el_usec now,
-                          struct order_entry *out)
+                          struct first_failure_entry *out)
 {
     el_usec least = r->coord == r->conf.coord && r->state != RDZV_REBUILDING ? r->started_at : 0;
     out->time = time_us;
@@ -211,7 +212,7 @@ static void place_in_time(const struct rdzv *r, uint64_t time_us, uint64_t error
 
 bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now)
 {
-    struct order_entry order = {.node = m->seat, .rank = rank_of(r, m->seat, (unsigned)f->local_rank)};
+    struct first_failure_entry order = {.node = m->seat, .rank = rank_of(r, m->seat, (unsigned)f->local_rank)};
     if (f->local_rank >= r->seat[m->seat].slots)
         return false;
     place_in_time(r, f->time_us, f->error_us, now, &order);
@@ -230,7 +231,7 @@ bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struc
 }
 
 static void fill(struct rdzv_incident *x, const struct rdzv_member *m, const struct msg_incident *f,
-                 const struct order_entry *order)
+                 const struct first_failure_entry *order)
 {
     x->order = *order;
     x->local_rank = (unsigned)f->local_rank;
@@ -246,7 +247,7 @@ static void fill(struct rdzv_incident *x, const struct rdzv_member *m, const str
 
 /* Whether it is the cause is known once all have told: it must be the only one. */
 static void keep_silent(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f,
-                        const struct order_entry *order)
+                        const struct first_failure_entry *order)
 {
     if (r->silent.judged)
         return;
@@ -257,12 +258,12 @@ static void keep_silent(struct rdzv *r, const struct rdzv_member *m, const struc
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now)
 {
     enum failure_class class = class_of(f->class);
-    struct order_entry order = {.node = m->seat,
-                                .rank = rank_of(r, m->seat, (unsigned)f->local_rank),
-                                .elrun = strcmp(f->by, "elrun") == 0 && class != FAILURE_CLASS_HANG,
-                                .follower = f->follower,
-                                .private_link = f->private_link,
-                                .late = f->follower && class == FAILURE_CLASS_HANG};
+    struct first_failure_entry order = {.node = m->seat,
+                                        .rank = rank_of(r, m->seat, (unsigned)f->local_rank),
+                                        .elrun = strcmp(f->by, "elrun") == 0 && class != FAILURE_CLASS_HANG,
+                                        .follower = f->follower,
+                                        .private_link = f->private_link,
+                                        .late = f->follower && class == FAILURE_CLASS_HANG};
     if (f->local_rank >= r->seat[m->seat].slots)
         return;
     if (f->ranks && *f->ranks) {
@@ -348,8 +349,8 @@ static void count_nodes(struct rdzv *r)
         const struct rdzv_incident *x = &r->incident[i];
         bool first = !x->order.elrun;
         for (unsigned k = 0; k < r->incident_count; k++) /* of its node */
-            first &=
-                k == i || r->incident[k].order.node != x->order.node || order_sooner(&x->order, &r->incident[k].order);
+            first &= k == i || r->incident[k].order.node != x->order.node ||
+                     first_failure_sooner(&x->order, &r->incident[k].order);
         if (!first)
             continue;
         f->nodes++;
@@ -366,17 +367,17 @@ static unsigned reader(const struct rdzv *r)
     return RDZV_NONE;
 }
 
-static struct order_cause cause_of(const struct rdzv *r)
+static struct first_failure_cause cause_of(const struct rdzv *r)
 {
-    struct order_entry all[RDZV_INCIDENTS_MAX];
+    struct first_failure_entry all[RDZV_INCIDENTS_MAX];
     for (unsigned i = 0; i < r->incident_count; i++)
         all[i] = r->incident[i].order;
-    return order_cause(all, r->incident_count);
+    return first_failure_cause(all, r->incident_count);
 }
 
 /* The time of a collective ran out, all workers but one failed by it, and that one did not take part: of two or more
  * that said nothing, one may have waited as well. */
-static bool is_alone(const struct rdzv *r, const struct order_cause *cause)
+static bool is_alone(const struct rdzv *r, const struct first_failure_cause *cause)
 {
     const struct rdzv_incident *root = cause->root < 0 ? NULL : &r->incident[cause->root];
     return r->silent.judged && r->fates && r->findings.failed + 1 == r->world && root && root->order.late &&
@@ -414,7 +415,7 @@ static void excuse(struct rdzv *r)
 
 void rdzv_find(struct rdzv *r)
 {
-    struct order_cause cause = cause_of(r);
+    struct first_failure_cause cause = cause_of(r);
     if (cause.root >= 0 && !r->incident[cause.root].order.follower)
         excuse(r);
     else if (is_alone(r, &cause))
@@ -467,7 +468,7 @@ static const struct rdzv_incident *nth(const struct rdzv *r, unsigned n)
         const struct rdzv_incident *x = &r->incident[i];
         unsigned before = 0;
         for (unsigned k = 0; k < r->incident_count; k++)
-            before += k != i && order_sooner(&r->incident[k].order, &x->order);
+            before += k != i && first_failure_sooner(&r->incident[k].order, &x->order);
         if (before == n)
             return x->order.elrun ? NULL : x;
     }

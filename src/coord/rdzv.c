@@ -154,10 +154,10 @@ void rdzv_free(struct rdzv *r)
     rdzv_incidents_free(r);
     rdzv_health_free(r);
     restore_free(&r->restore, r->mem);
-    lastwords_free(&r->lastwords, r->mem);
-    common_free(&r->common, r->mem);
-    comparing_free(r->comparing);
-    saving_free(r->saving);
+    emergency_ckpt_free(&r->lastwords, r->mem);
+    common_step_free(&r->common, r->mem);
+    replica_check_free(r->comparing);
+    ckpt_commit_free(r->saving);
     rdzv_roster_free(r);
     budget_free(&r->budget, r->mem);
     el_free(r->mem, r);
@@ -477,13 +477,13 @@ void rdzv_check(const struct rdzv *r)
     rdzv_roster_check(r);
     rdzv_incidents_check(r);
     if (r->state == RDZV_PROBING)
-        probing_check(r->health.probing);
+        health_check_check(r->health.probing);
     restore_check(&r->restore);
-    lastwords_check(&r->lastwords);
-    common_check(&r->common);
-    comparing_check(r->comparing);
+    emergency_ckpt_check(&r->lastwords);
+    common_step_check(&r->common);
+    replica_check_check(r->comparing);
     if (r->saving)
-        saving_check(r->saving);
+        ckpt_commit_check(r->saving);
     unsigned open = 0, lost = 0, good = 0;
     for (unsigned k = 0; k < r->size; k++) {
         const struct rdzv_seat *s = &r->seat[k];

@@ -77,7 +77,8 @@ struct rdzv_conf {
     el_usec listening_since;
     struct report_look look; /* of whoever reads what is printed here */
     uint64_t own_instance;   /* the agent of this process, which prints what is for the job's user; 0: there is none */
-    char own_process[MSG_PROCESS_MAX + 1]; /* mark_self() of this process, for WORLD; "" without such an agent */
+    char own_process[MSG_PROCESS_MAX +
+                     1]; /* coordinator_mark_self() of this process, for WORLD; "" without such an agent */
     struct el_mem *sums; /* pays for what is remembered of parts to compare them; NULL: who pays for all */
     uint64_t
         dead_number;    /* of the round in which the coordinator before this one was hosted by an agent that is dead, */

@@ -1,18 +1,18 @@
 /* What the files of the coordinator core share.  Nobody else includes this, except tests that look inside. */
 #ifndef COORD_RDZV_PRIVATE_H
 #define COORD_RDZV_PRIVATE_H
-#include "failure/decide.h"
+#include "failure/restart_policy.h"
 #include "failure/failure.h"
-#include "failure/order.h"
+#include "failure/first_failure.h"
 #include "coord/budget.h"
-#include "coord/common.h"
-#include "coord/comparing.h"
-#include "coord/lastwords.h"
-#include "coord/probing.h"
+#include "coord/common_step.h"
+#include "coord/replica_check.h"
+#include "coord/emergency_ckpt.h"
+#include "coord/health_check.h"
 #include "coord/rdzv.h"
 #include "coord/restore.h"
-#include "coord/saving.h"
-#include "coord/table.h"
+#include "coord/ckpt_commit.h"
+#include "coord/id_table.h"
 
 enum rdzv_phase {
     RDZV_FREE,
@@ -76,7 +76,7 @@ struct rdzv_seat {
 };
 
 struct rdzv_incident {
-    struct order_entry order; /* node: the seat */
+    struct first_failure_entry order; /* node: the seat */
     unsigned local_rank;
     int code, signal; /* one of them -1 */
     bool judged;      /* INCIDENT has come: class, type and order.follower are known */
@@ -115,13 +115,13 @@ struct rdzv_suspect { /* its hardware, by what a worker of this round said */
 };
 
 struct rdzv_health {
-    bool wanted;             /* before the next round */
-    uint64_t wish;           /* number of that wish: who was looked at for it, is not again */
-    unsigned tries;          /* checks for it so far */
-    uint64_t probe;          /* number of the last check */
-    struct probing *probing; /* that runs; NULL: none does */
-    struct probing *last;    /* that is over; NULL: none is */
-    uint32_t *member;        /* by its nodes: who that is; RDZV_NONE: lost */
+    bool wanted;                  /* before the next round */
+    uint64_t wish;                /* number of that wish: who was looked at for it, is not again */
+    unsigned tries;               /* checks for it so far */
+    uint64_t probe;               /* number of the last check */
+    struct health_check *probing; /* that runs; NULL: none does */
+    struct health_check *last;    /* that is over; NULL: none is */
+    uint32_t *member;             /* by its nodes: who that is; RDZV_NONE: lost */
     uint64_t *instance;
     unsigned nodes, excluded;
     uint64_t banned[RDZV_ASIDE_MAX]; /* instances that were excluded, the last ones; bans: how many there were */
@@ -164,7 +164,7 @@ struct rdzv {
     struct rdzv_member *member; /* conf.room */
     unsigned room_used;         /* numbers ever used are below */
     unsigned free_head;         /* of a list through arrival.next */
-    struct table by_instance, by_node_rank;
+    struct id_table by_instance, by_node_rank;
     struct rdzv_list arrival, quiet, gone;
     char role[RDZV_ROLES_MAX][MSG_NAME_MAX + 1];
     unsigned role_world[RDZV_ROLES_MAX];
@@ -222,29 +222,29 @@ struct rdzv {
     char missing[MSG_MISSING_MAX + 1], classes[MSG_TEXT_MAX + 1];
     struct el_buf stopped_ranks, rest_ranks; /* of the report */
 
-    struct decide_digest digest; /* of the present round, as far as its nodes have told */
-    struct decide_history history;
+    struct restart_digest digest; /* of the present round, as far as its nodes have told */
+    struct restart_history history;
     struct rdzv_aside aside[RDZV_ASIDE_MAX];
     unsigned asides;
     struct rdzv_suspect suspect[RDZV_ASIDE_MAX]; /* of the present round */
     unsigned suspects;
     char aside_text[MSG_TEXT_MAX + 1];
     struct rdzv_health health;
-    struct restore restore; /* of the present round */
-    struct common common;   /* of the present round; */
-    char useless[2 * COMMON_STEPS_TEXT + 1];
-    struct comparing *comparing;        /* of the present round; */
-    struct lastwords lastwords;         /* and this */
+    struct restore restore;    /* of the present round */
+    struct common_step common; /* of the present round; */
+    char useless[2 * COMMON_STEP_STEPS_TEXT + 1];
+    struct replica_check *comparing;    /* of the present round; */
+    struct emergency_ckpt lastwords;    /* and this */
     bool lastwords_due, lastwords_over; /* something has changed; what came of it is said */
-    struct saving *saving;              /* NULL: nothing is saved */
+    struct ckpt_commit *saving;         /* NULL: nothing is saved */
     bool saving_due;                    /* something has changed */
     bool saving_ends;                   /* … of this round: its workers are gone */
     struct rdzv_newest {
-        int64_t step; /* SAVING_NO_STEP: none */
+        int64_t step; /* CKPT_COMMIT_NO_STEP: none */
         el_usec since;
     } held, on_disk;      /* newest snapshot that all nodes hold, newest checkpoint; and since when that is known */
     uint64_t saving_told; /* serial of the last result that was said */
-    uint64_t saving_late; /* … of the last step of which it was said that it waits */
+    uint64_t ckpt_commit_late; /* … of the last step of which it was said that it waits */
 
     uint64_t serial; /* of the last JOURNAL */
     bool serial_waits;
@@ -327,7 +327,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
 void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
 
 /* notice.c: a planned change waits for a step boundary */
-enum rdzv_change { /* as enum page_why of src/snapshot/page.h */
+enum rdzv_change { /* as enum worker_status_why of src/snapshot/worker_status.h */
                    RDZV_CHANGE_SCALE = 1,
                    RDZV_CHANGE_DRAIN,
                    RDZV_CHANGE_SPARE,
@@ -342,7 +342,7 @@ void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg
 bool rdzv_notice_stopped(const struct rdzv *r, const struct rdzv_member *m, bool fenced); /* … as planned */
 void rdzv_notice_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 
-/* aside.c: nodes whose hardware is suspect. */
+/* quarantine.c: nodes whose hardware is suspect. */
 static inline bool rdzv_is_last_resort(const struct rdzv_member *m)
 {
     return m->stuck || m->doubted || m->aside;
@@ -396,14 +396,14 @@ void rdzv_find(struct rdzv *r); /* fills the findings */
 const struct rdzv_incident *rdzv_root(const struct rdzv *r);
 void rdzv_incidents_check(const struct rdzv *r);
 
-/* restoring.c: which step the workers of the present round go back to */
+/* restore_round.c: which step the workers of the present round go back to */
 int rdzv_restore_init(struct rdzv *r);
 void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock *s, el_usec now,
                         struct rdzv_actions *out);
 void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_restore_deadline(const struct rdzv *r);
 
-/* saving_round.c: which steps go to disk */
+/* ckpt_commit_round.c: which steps go to disk */
 int rdzv_saving_init(struct rdzv *r);
 void rdzv_saving_round(struct rdzv *r);
 void rdzv_saving_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out);
@@ -414,20 +414,20 @@ el_usec rdzv_saving_deadline(const struct rdzv *r);
 bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actions *out);
 void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 
-/* common_round.c: the step that all nodes hold */
+/* common_step_round.c: the step that all nodes hold */
 int rdzv_common_init(struct rdzv *r);
 void rdzv_common_taken(struct rdzv *r, unsigned i, const struct msg_ckpt_taken *m, el_usec now,
                        struct rdzv_actions *out);
 void rdzv_common_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_common_deadline(const struct rdzv *r);
 
-/* comparing_round.c: whether nodes that share a part hold the same */
+/* replica_check_round.c: whether nodes that share a part hold the same */
 int rdzv_comparing_init(struct rdzv *r);
 void rdzv_comparing_message(struct rdzv *r, unsigned i, const struct msg *msg);
 void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_comparing_deadline(const struct rdzv *r);
 
-/* lastwords_round.c: what live workers hold, before they are stopped */
+/* emergency_ckpt_round.c: what live workers hold, before they are stopped */
 int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */
 void rdzv_lastwords_round(struct rdzv *r);
 void rdzv_lastwords_gone(struct rdzv *r, unsigned seat, bool lost);
@@ -440,7 +440,7 @@ bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_lastwords_deadline(const struct rdzv *r);
 
-/* view.c */
+/* orders.c */
 /* Of an instance, for people: with the number itself its place could be taken. */
 uint64_t rdzv_told_instance(uint64_t instance);
 

@@ -24,7 +24,7 @@
 #include "util/time.h"
 
 #define RESTORE_NO_STEP   INT64_C(-1)
-#define RESTORE_STEPS_MAX 64u /* that a node tells (snapshots_add_disk()) */
+#define RESTORE_STEPS_MAX 64u /* that a node tells (snapshot_service_add_disk()) */
 #define RESTORE_TEXT_MAX  480u
 #define RESTORE_FAILS_MAX 2u /* attempts in which a step may turn out not to be readable */
 #define RESTORE_TIMEOUT   EL_SEC(600)

@@ -40,14 +40,14 @@ int rdzv_roster_init(struct rdzv *r)
     r->scratch2 = el_alloc(r->mem, room * sizeof *r->scratch2);
     r->arrival = r->quiet = r->gone = (struct rdzv_list){RDZV_NONE, RDZV_NONE};
     r->free_head = RDZV_NONE;
-    int bad = table_init(&r->by_instance, room, r->mem) | table_init(&r->by_node_rank, room, r->mem);
+    int bad = id_table_init(&r->by_instance, room, r->mem) | id_table_init(&r->by_node_rank, room, r->mem);
     return !bad && r->member && r->seat && r->scratch && r->scratch2 ? 0 : -1;
 }
 
 void rdzv_roster_free(struct rdzv *r)
 {
-    table_free(&r->by_instance, r->mem);
-    table_free(&r->by_node_rank, r->mem);
+    id_table_free(&r->by_instance, r->mem);
+    id_table_free(&r->by_node_rank, r->mem);
     el_free(r->mem, r->member);
     el_free(r->mem, r->seat);
     el_free(r->mem, r->scratch);
@@ -99,9 +99,9 @@ unsigned rdzv_roster_add(struct rdzv *r, uint64_t instance, int node_rank, el_us
                               .gone_until = now};
     list_append(r, &r->gone, QUIET, i); /* until it is connected, in the same step */
     list_append(r, &r->arrival, ARRIVAL, i);
-    table_put(&r->by_instance, instance, i);
+    id_table_put(&r->by_instance, instance, i);
     if (node_rank >= 0)
-        table_put(&r->by_node_rank, (uint64_t)node_rank, i);
+        id_table_put(&r->by_node_rank, (uint64_t)node_rank, i);
     rdzv_tally(r, m, 1);
     r->changes++;
     return i;
@@ -114,9 +114,9 @@ void rdzv_roster_remove(struct rdzv *r, unsigned i)
     rdzv_tally(r, m, -1);
     list_remove(r, m->conn ? &r->quiet : &r->gone, QUIET, i);
     list_remove(r, &r->arrival, ARRIVAL, i);
-    table_drop(&r->by_instance, m->instance);
-    if (m->node_rank >= 0 && table_get(&r->by_node_rank, (uint64_t)m->node_rank) == i)
-        table_drop(&r->by_node_rank, (uint64_t)m->node_rank);
+    id_table_drop(&r->by_instance, m->instance);
+    if (m->node_rank >= 0 && id_table_get(&r->by_node_rank, (uint64_t)m->node_rank) == i)
+        id_table_drop(&r->by_node_rank, (uint64_t)m->node_rank);
     *m = (struct rdzv_member){.phase = RDZV_FREE, .arrival.next = r->free_head};
     r->free_head = i;
     r->changes++;
@@ -184,8 +184,8 @@ void rdzv_roster_check(const struct rdzv *r)
         if (m->phase == RDZV_FREE)
             continue;
         rdzv_tally(&again, m, 1);
-        assert(table_get(&r->by_instance, m->instance) == i);
-        assert(m->node_rank < 0 || table_get(&r->by_node_rank, (uint64_t)m->node_rank) == i);
+        assert(id_table_get(&r->by_instance, m->instance) == i);
+        assert(m->node_rank < 0 || id_table_get(&r->by_node_rank, (uint64_t)m->node_rank) == i);
         assert(m->seat == RDZV_NONE || (m->seat < r->size && r->seat[m->seat].member == i));
         ranked += m->node_rank >= 0;
     }

@@ -59,7 +59,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     r->unstarted = false;
     r->started_at = now;
     r->failed = r->membership = r->planned = r->noticed = false;
-    r->digest = (struct decide_digest){.kind = DECIDE_SILENT};
+    r->digest = (struct restart_digest){.kind = RESTART_SILENT};
     r->suspects = 0;
     rdzv_incidents_forget(r);
     r->lost_at = EL_NEVER;
@@ -67,8 +67,8 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
     rdzv_lastwords_round(r);
-    common_round(&r->common, r->size);
-    comparing_round(r->comparing, r->number, r->coord, r->size);
+    common_step_round(&r->common, r->size);
+    replica_check_round(r->comparing, r->number, r->coord, r->size);
     rdzv_move(r, RDZV_RUNNING, now);
     rdzv_say(r, out, NOTE_FORMED, r->seat[0].member, "round %llu: %u node%s, %u worker%s, rank 0 on %s (%s)",
              (unsigned long long)r->number, r->size, rdzv_plural(r->size), r->world, rdzv_plural(r->world),
@@ -144,7 +144,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     }
     struct rdzv_seat *s = &r->seat[k];
     s->member = RDZV_NONE;
-    comparing_lost(r->comparing, k);
+    replica_check_lost(r->comparing, k);
     rdzv_lastwords_gone(r, k, true);
     r->lost_seats++;
     r->lost_at = now;
@@ -261,18 +261,18 @@ static void release_seats(struct rdzv *r)
 
 /* A round in which a worker failed: what follows from how?  A round that costs nothing is followed by another whatever
  * its workers said. */
-static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct decide_verdict *v)
+static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct restart_verdict *v)
 {
-    const struct decide_round round = {.policy = (enum decide_policy)r->conf.set.restart_policy,
-                                       .workers = r->world,
-                                       .nodes = r->size,
-                                       .lasted = r->stopped_at - r->started_at};
-    *v = (struct decide_verdict){.next = DECIDE_RESTART};
+    const struct restart_round round = {.policy = (enum restart_policy)r->conf.set.restart_policy,
+                                        .workers = r->world,
+                                        .nodes = r->size,
+                                        .lasted = r->stopped_at - r->started_at};
+    *v = (struct restart_verdict){.next = RESTART_RESTART};
     if (r->failed)
-        decide_next(&round, &r->digest, &r->history, v);
+        restart_next(&round, &r->digest, &r->history, v);
     else
-        decide_other_end(&r->history, round.lasted);
-    if (v->next == DECIDE_SET_ASIDE)
+        restart_other_end(&r->history, round.lasted);
+    if (v->next == RESTART_SET_ASIDE)
         rdzv_set_aside(r, now, out);
 }
 
@@ -281,8 +281,8 @@ static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct 
 static bool brought_something(struct rdzv *r, bool costs, el_usec now)
 {
     bool spared = r->unstarted && rdzv_is_enough(r); /* the others go on without whoever started nothing */
-    bool counts = !spared && !r->planned && r->digest.kind != DECIDE_PASSING &&
-                  !(costs && r->conf.set.restart_policy == DECIDE_ALWAYS);
+    bool counts = !spared && !r->planned && r->digest.kind != RESTART_PASSING &&
+                  !(costs && r->conf.set.restart_policy == RESTART_ALWAYS);
     uint64_t steps = r->digest.steps_known ? r->digest.steps : BUDGET_NO_STEPS;
     return !counts || budget_lived(&r->budget, now - r->started_at, BUDGET_FRUITLESS, steps);
 }
@@ -302,9 +302,9 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         rdzv_end(r, now, out, r->status, "%s", r->stop_text);
         return;
     }
-    struct decide_verdict v;
+    struct restart_verdict v;
     judge(r, now, out, &v);
-    if (costs && v.next == DECIDE_STOP && budget_left(&r->budget, now)) {
+    if (costs && v.next == RESTART_STOP && budget_left(&r->budget, now)) {
         end_by_failure(r, now, out, v.why);
         return;
     }

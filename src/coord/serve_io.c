@@ -14,9 +14,9 @@
 #include "output/console.h"
 #include "coord/job_report.h"
 #include "sys/signame.h"
-#include "control/client.h"
+#include "control/control_client.h"
 #include "coord/coordinator.h"
-#include "event/trace.h"
+#include "event/event_log.h"
 #include "util/file.h"
 #include "util/parse.h"
 
@@ -32,7 +32,7 @@ struct serve {
     struct store_server *server;
     struct pool *pool;
     struct coordinator *coordinator;
-    struct trace *trace;
+    struct event_log *trace;
     char host[256];
     struct job_report report; /* being received */
     size_t lost_bytes;
@@ -54,7 +54,7 @@ static void on_note(void *ctx, const char *run_id, const struct rdzv_note *note,
     struct serve *s = ctx;
     struct event ev = event_of(s, EVENT_OF_NOTE(note->type), run_id, note->number);
     ev.u.note = (struct event_note){.node = note->host[0] ? note->host : NULL, .text = note->text, .status = status};
-    trace_put(s->trace, &ev);
+    event_log_put(s->trace, &ev);
 }
 
 static void on_began(void *ctx, const char *run_id, const struct rdzv_settings *set)
@@ -62,7 +62,7 @@ static void on_began(void *ctx, const char *run_id, const struct rdzv_settings *
     struct serve *s = ctx;
     struct event ev = event_of(s, EVENT_JOB_STARTED, run_id, 0);
     ev.u.job_started = (struct event_job_started){set->min, set->max, set->max_restarts};
-    trace_put(s->trace, &ev);
+    event_log_put(s->trace, &ev);
 }
 
 static void on_control(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
@@ -98,7 +98,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     s->server = NULL;
     coordinator_free(s->coordinator);
     s->coordinator = NULL;
-    trace_finish(s->trace, loop_clock() + FLUSH_MAX, on_events_written, s);
+    event_log_finish(s->trace, loop_clock() + FLUSH_MAX, on_events_written, s);
 }
 
 /* A round with failures is closed: the summary, line by line in the log. */
@@ -195,8 +195,8 @@ static void name_holder(const struct store_server_conf *server, struct el_err *e
     size_t n = strlen(e->text);
     if (!server->bind || !el_addr_parse(server->bind, at.ip) || el_addr_is_any(at.ip))
         el_addr_parse("127.0.0.1", at.ip);
-    struct rdzv_client *c = rdzv_client_open(el_addr_text(&at, endpoint), HOLDER_MAX, &bad);
-    if (!c || rdzv_client_send(c, &m, &bad) || rdzv_client_receive(c, &answer, &bad)) {
+    struct control_client *c = control_client_open(el_addr_text(&at, endpoint), HOLDER_MAX, &bad);
+    if (!c || control_client_send(c, &m, &bad) || control_client_receive(c, &answer, &bad)) {
         if (c) /* else nobody answers at that address */
             snprintf(e->text + n, sizeof e->text - n, "; %.300s", bad.text);
     } else {
@@ -210,7 +210,7 @@ static void name_holder(const struct store_server_conf *server, struct el_err *e
                      "; a coordinator of elrun is there, in an agent or in another elrun store, and has no job");
         msg_release(&answer);
     }
-    rdzv_client_free(c);
+    control_client_free(c);
 }
 
 int store_serve(const struct store_serve_conf *conf, struct el_err *e)
@@ -222,7 +222,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    if (conf->events && !(s.trace = trace_open(conf->events, e)))
+    if (conf->events && !(s.trace = event_log_open(conf->events, e)))
         return -1;
     gethostname(s.host, sizeof s.host - 1);
     s.loop = loop_new(e);
@@ -241,7 +241,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
                                            .ctx = &s};
     server.control = on_control;
     server.control_ctx = &s;
-    if (trace_start(s.trace, s.loop, e) < 0 || !(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
+    if (event_log_start(s.trace, s.loop, e) < 0 || !(s.pool = pool_new(s.loop, POOL_THREADS, e)) ||
         !(s.coordinator = coordinator_new(s.loop, s.pool, &coordinator, e)))
         goto out;
     s.server = store_server_new(s.loop, &server, e);
@@ -256,7 +256,7 @@ out:
     coordinator_free(s.coordinator);
     job_report_free(&s.report);
     bool stuck = !pool_free(s.pool);
-    stuck |= !trace_free(s.trace);
+    stuck |= !event_log_free(s.trace);
     stuck |= s.console && !console_free(s.console);
     if (stuck && !e->status)
         _exit(0); /* a thread stands in a write that does not return */

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "failure/caught.h"
-#include "failure/child.h"
-#include "failure/refusal.h"
-#include "failure/ending.h"
+#include "failure/child_error.h"
+#include "failure/usage_error.h"
+#include "failure/exiting.h"
 #include "failure/survived.h"
 #include "util/text.h"
-#include "failure/unfold.h"
+#include "failure/log_traceback.h"
 #include "sys/xid.h"
 #include "sys/kmsg.h"
 #include "util/auto.h"
@@ -201,7 +201,7 @@ static bool is_last_word(const struct traceback *t, const struct traceback_chain
 static void unfolded(struct failure *f, struct el_buf *clean)
 {
     struct text t = {clean->v, clean->len};
-    if (!clean->len || !unfold_needed(t))
+    if (!clean->len || !log_traceback_needed(t))
         return;
     struct el_buf out = EL_BUF_INIT(clean->mem, 0), old = *clean;
     bool bad = unfold(&out, t) != 0;
@@ -261,7 +261,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
 {
     struct traceback child;
     struct traceback_chain chain;
-    if (f->words != CLASSIFY_NONE || !child_find(&child, &chain, found, all))
+    if (f->words != CLASSIFY_NONE || !child_error_find(&child, &chain, found, all))
         return;
     take_words(f, &child, &chain, (struct text){all.p, found->start});
     traceback_put(f->sign, sizeof f->sign, &child);
@@ -292,7 +292,7 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
         f->raised = is_last_word(&found, &chain, all);
     if (from == FAILURE_FROM_STDERR && all.n) {
         find_before(f, &found, all);
-        if (ending_find(all, &before))
+        if (exiting_find(all, &before))
             traceback_put(f->unended, sizeof f->unended, &before);
     }
     if (found.kind == TRACEBACK_NONE && !f->tail) {
@@ -515,7 +515,7 @@ static void judge_usage(struct failure *f)
         f->rule == CLASSIFY_ABSL_USAGE ? survived_help(tail, words) : survived_usage(tail, words, &line);
     bool lingered = f->lingered && f->code == 1 && f->rule <= CLASSIFY_TYPER_ASCII; /* argparse and click end with 2 */
     bool without =
-        u == SURVIVED_USAGE_OPEN && refusal_does_without((struct text){f->found.message, strlen(f->found.message)});
+        u == SURVIVED_USAGE_OPEN && usage_error_does_without((struct text){f->found.message, strlen(f->found.message)});
     f->went_on |= u != SURVIVED_USAGE_END;
     if (u == SURVIVED_USAGE_ERROR || lingered || without || f->helper)
         set_rule(f, CLASSIFY_NONE);
@@ -557,7 +557,7 @@ static void classify(struct failure *f, bool oom_rose)
         set_rule(f, CLASSIFY_NONE);
     if (f->rule == CLASSIFY_NONE && f->end == FAILURE_EXIT && f->found.kind == TRACEBACK_NONE)
         set_rule(f, classify_exit(f->code, f->tail));
-    f->helper = f->tail && refusal_is_of_other((struct text){f->tail, strlen(f->tail)}, f->program);
+    f->helper = f->tail && usage_error_is_of_other((struct text){f->tail, strlen(f->tail)}, f->program);
     if (f->tail && classify_is_usage(f->rule))
         judge_usage(f);
     if (f->end == FAILURE_NOT_STARTED && f->code == EL_EXIT_NOINPUT)

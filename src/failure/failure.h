@@ -90,7 +90,7 @@ struct failure {
     enum failure_from tail_from; /* one of the two */
     char *behind;           /* of stderr, behind the line that names the exception of stack: its message's, or not */
     struct traceback found; /* what it said; kind NONE if nothing was found */
-    char *siblings;         /* one line: what the others of its node did at that moment, by sys/scene.h */
+    char *siblings;         /* one line: what the others of its node did at that moment, by sys/proc_sample.h */
     char *left;   /* follower or hung: who had ended with 0 before, "rank 1 had ended with 0, 3.2 s before"; or after */
     char *core;   /* one line: where its core is, or who has it; by sys/corefile.h */
     char *kernel; /* lines of the kernel's log about this worker, or about this host's hardware since it runs */

@@ -1,5 +1,5 @@
 /* Which of a node's failures came first. */
-#include "failure/ending.h"
+#include "failure/exiting.h"
 #include "failure/failure.h"
 
 /* An exception had been printed, and its status says that this ended it, or its source: what came between was the
@@ -10,7 +10,7 @@ static el_usec raised_at(const struct failure *f)
     if (f->handler == HANDLER_NONE && f->raised && ended && !f->aside && !f->absent && !f->follower &&
         f->by == FAILURE_BY_ITSELF && f->said_at && f->said_at <= f->at)
         return f->said_at;
-    bool own = ending_raised(f) && !f->aside && f->end == FAILURE_EXIT && f->code == 1;
+    bool own = exiting_raised(f) && !f->aside && f->end == FAILURE_EXIT && f->code == 1;
     own = own && (f->stop_wall_usec < 0 || f->stop_wall_usec >= f->wall_usec); /* the signal found a zombie */
     return own && f->said_at && f->said_at <= f->at && f->at - f->said_at <= FAILURE_ENDING ? f->said_at : f->at;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failure/fold.h"
+#include "failure/traceback_trim.h"
 #include "failure/record.h"
 #include "util/text.h"
 #include "failure/absent.h"

@@ -7,7 +7,7 @@
 
 #define SUMMARY_ENTRIES_MAX     8    /* other failures in the JSON form; the rest is counted */
 #define SUMMARY_KINDS_MAX       8    /* other failures shown, equal ones in one line; the rest is counted */
-#define SUMMARY_STACK_LINES_MAX 24   /* of a traceback; a longer one is folded (failure/fold.h) */
+#define SUMMARY_STACK_LINES_MAX 24   /* of a traceback; a longer one is folded (failure/traceback_trim.h) */
 #define SUMMARY_LINE_MAX        1000 /* bytes of one line */
 
 /* Escape sequences around parts of the text; all "" for plain text. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "failure/absent.h"
-#include "failure/fold.h"
-#include "failure/hung.h"
+#include "failure/traceback_trim.h"
+#include "failure/hang_report.h"
 #include "failure/summary.h"
 #include "failure/summary_private.h"
 #include "sys/signame.h"
@@ -105,7 +105,7 @@ static void put_news(struct page *p, const struct failure *f, struct text t)
 static void put_stack(struct page *p, const struct failure *f)
 {
     struct el_buf folded = EL_BUF_INIT(p->out->mem, 0);
-    p->out->full |= fold_stack(text_of(f->stack), SUMMARY_STACK_LINES_MAX, &folded) != 0;
+    p->out->full |= traceback_trim_stack(text_of(f->stack), SUMMARY_STACK_LINES_MAX, &folded) != 0;
     put_news(p, f, (struct text){folded.v, folded.len});
     el_buf_free(&folded);
 }
@@ -258,7 +258,7 @@ static void put_evidence(struct page *p, const struct failure *f)
         el_buf_printf(&p->line, "at that moment: %s", f->siblings);
         put(p, INDENT);
     }
-    if (f->hung && hung_text(&p->line, p->r->failures, p->r->failures_count) == 0 && p->line.len) {
+    if (f->hung && hang_report_text(&p->line, p->r->failures, p->r->failures_count) == 0 && p->line.len) {
         struct el_buf places = p->line;
         p->line = EL_BUF_INIT(p->out->mem, 0);
         el_buf_printf(&p->line, "their stacks: rank %s", el_buf_cstr(&places));

@@ -1,5 +1,5 @@
 /* What single lines of a Python, C++, Rust or Go program's last words look like.  Private to traceback.c, what stands
- * beside it (classify.c, fold.c, stacks.c) and their tests. */
+ * beside it (classify.c, traceback_trim.c, stacks.c) and their tests. */
 #ifndef FAILURE_TRACEBACK_LINE_H
 #define FAILURE_TRACEBACK_LINE_H
 #include <stdbool.h>

@@ -163,7 +163,7 @@ void member_tell_end(struct member *m, struct member_actions *out)
 {
     if (m->incidents)
         member_act(out, MEMBER_DO_INCIDENTS);
-    if (decide_says(&m->digest))
+    if (restart_says(&m->digest))
         member_send(m, out, MSG_DIGEST);
 }
 
@@ -205,8 +205,8 @@ static void on_closed(struct member *m, const struct member_event *ev, el_usec n
     m->incidents = own && ev->incidents;
     m->ranks = ev->ranks;
     m->missing = ev->missing;
-    m->digest = own && ev->digest ? *ev->digest : (struct decide_digest){.kind = DECIDE_SILENT};
-    m->last_words = m->failed || m->incidents || decide_says(&m->digest);
+    m->digest = own && ev->digest ? *ev->digest : (struct restart_digest){.kind = RESTART_SILENT};
+    m->last_words = m->failed || m->incidents || restart_says(&m->digest);
     if (m->link >= MEMBER_LINK_HELLO)
         member_tell_end(m, out);
     say_stopped(m, m->round, out);

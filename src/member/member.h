@@ -21,7 +21,7 @@
 #define MEMBER_MEMBER_H
 #include <stdbool.h>
 
-#include "failure/decide.h"
+#include "failure/restart_policy.h"
 #include "coord/restore.h"
 #include "coord/rdzv.h"
 #include "util/rng.h"
@@ -130,7 +130,7 @@ struct member_held {
     bool quiet;
 };
 
-/* Where this node's live workers stand (coord/lastwords.h); the shell's, until the next one is told. */
+/* Where this node's live workers stand (coord/emergency_ckpt.h); the shell's, until the next one is told. */
 struct member_stand {
     uint64_t number, coord, serial, list;
     const char *steps, *why;
@@ -140,7 +140,7 @@ struct member_stand {
     uint64_t bytes;
 };
 
-/* Which steps this node's workers have (coord/common.h); the shell's, until the next one is told. */
+/* Which steps this node's workers have (coord/common_step.h); the shell's, until the next one is told. */
 struct member_taken {
     uint64_t number, coord;
     const char *whole, *coming;
@@ -148,7 +148,8 @@ struct member_taken {
     bool ready, stuck, elsewhere;
 };
 
-/* Digests of what ranks of other nodes must have alike (coord/comparing.h); the shell's, until the next one is told. */
+/* Digests of what ranks of other nodes must have alike (coord/replica_check.h); the shell's, until the next one is
+ * told. */
 struct member_digests {
     uint64_t number, coord, lineage;
     int64_t step;
@@ -164,8 +165,8 @@ struct member_event {
     bool existed;
     const struct msg *msg;
     const struct member_incident *incident;
-    const struct restore_stock *stock;  /* what the node knows by itself: attempt, at and what was told are ours */
-    const struct decide_digest *digest; /* NULL: says nothing */
+    const struct restore_stock *stock;   /* what the node knows by itself: attempt, at and what was told are ours */
+    const struct restart_digest *digest; /* NULL: says nothing */
     enum member_result result;
     el_usec at;
     bool ok, refused, stuck;
@@ -249,7 +250,7 @@ struct member_save {                /* saving a step */
     const struct member_held *held; /* NULL: nothing has been said yet */
     uint64_t list;                  /* that was told */
     uint64_t giver, order;          /* that is carried out; 0: none */
-    enum saving_at at;
+    enum ckpt_commit_at at;
     int64_t step, done; /* done: newest that is on disk */
     uint64_t got, moved;
     bool existed, over; /* over: the order is, and the disk has not answered yet */
@@ -265,7 +266,7 @@ struct member_save {                /* saving a step */
 };
 
 struct member_notice { /* of a planned change */
-    unsigned why;      /* enum page_why */
+    unsigned why;      /* enum worker_status_why */
     uint64_t ask;
     int64_t boundary; /* MEMBER_NO_STEP: not known yet */
     el_usec until;
@@ -319,12 +320,12 @@ struct member {
     bool failed, fenced, stuck; /* how `round` ended here: told again in each HELLO */
     struct member_incident incident;
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
-    struct decide_digest digest; /* of `round`, for DIGEST */
-    unsigned refused_status;     /* the coordinator answers, but refuses us for now; 0: it does not */
-    bool incidents, last_words;  /* it has some; there is something to say of it, and STOPPED, on each connection */
-    const char *ranks, *missing; /* of STOPPED; the shell's */
-    bool late;                   /* the attempt was stopped because somebody elsewhere was `late` */
-    unsigned failed_status;      /* of this node's own failure, for the case that nobody says more */
+    struct restart_digest digest; /* of `round`, for DIGEST */
+    unsigned refused_status;      /* the coordinator answers, but refuses us for now; 0: it does not */
+    bool incidents, last_words;   /* it has some; there is something to say of it, and STOPPED, on each connection */
+    const char *ranks, *missing;  /* of STOPPED; the shell's */
+    bool late;                    /* the attempt was stopped because somebody elsewhere was `late` */
+    unsigned failed_status;       /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
     el_usec beat_at;                                      /* the next BEAT on the link */

@@ -1,6 +1,6 @@
-/* The step that all nodes hold (coord/common.h), and whether they hold the same in what they share (coord/comparing.h),
- * as this node takes part in it: which steps it has, and the digests of one, are state, and said again on each
- * connection. */
+/* The step that all nodes hold (coord/common_step.h), and whether they hold the same in what they share
+ * (coord/replica_check.h), as this node takes part in it: which steps it has, and the digests of one, are state, and
+ * said again on each connection. */
 #include "member/member_private.h"
 
 static bool is_present(const struct member *m, uint64_t number, uint64_t coord)

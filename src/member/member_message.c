@@ -80,7 +80,7 @@ static void stopped(const struct member *m, struct msg_stopped *s)
 
 static void digest(const struct member *m, struct msg_digest *out)
 {
-    const struct decide_digest *d = &m->digest;
+    const struct restart_digest *d = &m->digest;
     uint64_t elapsed_ms = d->elapsed / 1000;
     *out = (struct msg_digest){.number = m->round.number,
                                .coord = m->round.coord,

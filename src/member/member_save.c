@@ -1,5 +1,5 @@
-/* Saving a step (coord/saving.h) as this node takes part in it: what it holds and how far it is with an order is state,
- * and said again on each connection. */
+/* Saving a step (coord/ckpt_commit.h) as this node takes part in it: what it holds and how far it is with an order is
+ * state, and said again on each connection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ void member_save_tell(struct member *m, struct member_actions *out)
     if (!m->save.held)
         return;
     member_act(out, MEMBER_DO_PARTS);
-    if (m->save.at == SAVING_AT_WRITTEN)
+    if (m->save.at == CKPT_COMMIT_AT_WRITTEN)
         member_act(out, MEMBER_DO_FILES);
     tell(m, out);
 }
@@ -42,7 +42,7 @@ bool member_save_waits(const struct member *m, el_usec now)
 static void rest(struct member *m, struct member_actions *out)
 {
     struct member_save *x = &m->save;
-    x->at = SAVING_AT_REST;
+    x->at = CKPT_COMMIT_AT_REST;
     x->giver = x->order = x->got = x->moved = 0;
     x->over = false;
     member_act(out, MEMBER_DO_UNSAVE);
@@ -52,17 +52,17 @@ static void rest(struct member *m, struct member_actions *out)
 static void on_saved(struct member *m, const struct member_event *ev, struct member_actions *out)
 {
     struct member_save *x = &m->save;
-    bool wrote = x->at == SAVING_AT_WRITING;
-    if (!wrote && x->at != SAVING_AT_PUBLISHING)
+    bool wrote = x->at == CKPT_COMMIT_AT_WRITING;
+    if (!wrote && x->at != CKPT_COMMIT_AT_PUBLISHING)
         return;
-    x->at = !ev->ok ? SAVING_AT_FAILED : wrote ? SAVING_AT_WRITTEN : SAVING_AT_PUBLISHED;
+    x->at = !ev->ok ? CKPT_COMMIT_AT_FAILED : wrote ? CKPT_COMMIT_AT_WRITTEN : CKPT_COMMIT_AT_PUBLISHED;
     x->existed = ev->existed;
     snprintf(x->text, sizeof x->text, "%s", ev->text ? ev->text : "");
     if (x->over) {
         rest(m, out);
         return;
     }
-    if (x->at == SAVING_AT_WRITTEN && m->link >= MEMBER_LINK_HELLO)
+    if (x->at == CKPT_COMMIT_AT_WRITTEN && m->link >= MEMBER_LINK_HELLO)
         member_act(out, MEMBER_DO_FILES);
     tell(m, out);
 }
@@ -79,7 +79,7 @@ void member_save_event(struct member *m, const struct member_event *ev, struct m
         tell(m, out);
     } else if (ev->type == MEMBER_EV_MOVED) {
         x->moved = ev->at;
-        if (x->at == SAVING_AT_WRITING)
+        if (x->at == CKPT_COMMIT_AT_WRITING)
             tell(m, out);
     } else {
         on_saved(m, ev, out);
@@ -93,7 +93,7 @@ static void on_write(struct member *m, const struct msg_ckpt_write *w, struct me
         return; /* it hears what we are at */
     x->giver = w->giver;
     x->order = w->order;
-    x->at = SAVING_AT_WRITING;
+    x->at = CKPT_COMMIT_AT_WRITING;
     x->step = w->step;
     x->got = x->moved = 0;
     x->existed = x->over = false;
@@ -110,7 +110,7 @@ static bool is_ours(const struct member_save *x, uint64_t giver, uint64_t order)
 static void on_file(struct member *m, const struct msg_ckpt_file *f, struct member_actions *out)
 {
     struct member_save *x = &m->save;
-    if (!is_ours(x, f->giver, f->order) || x->at != SAVING_AT_WRITTEN || f->index != x->got)
+    if (!is_ours(x, f->giver, f->order) || x->at != CKPT_COMMIT_AT_WRITTEN || f->index != x->got)
         return;
     x->got++;
     member_act(out, MEMBER_DO_FILE);
@@ -121,9 +121,9 @@ static void on_file(struct member *m, const struct msg_ckpt_file *f, struct memb
 static void on_publish(struct member *m, const struct msg_ckpt_publish *p, struct member_actions *out)
 {
     struct member_save *x = &m->save;
-    if (!is_ours(x, p->giver, p->order) || x->at != SAVING_AT_WRITTEN || p->files != x->got)
+    if (!is_ours(x, p->giver, p->order) || x->at != CKPT_COMMIT_AT_WRITTEN || p->files != x->got)
         return;
-    x->at = SAVING_AT_PUBLISHING;
+    x->at = CKPT_COMMIT_AT_PUBLISHING;
     member_act(out, MEMBER_DO_PUBLISH);
     tell(m, out);
 }
@@ -150,8 +150,8 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
     member_act(out, MEMBER_DO_SAVED);
     if (!o->order)
         return;
-    x->over = x->at == SAVING_AT_WRITING || x->at == SAVING_AT_PUBLISHING;
-    if (x->at == SAVING_AT_WRITING)
+    x->over = x->at == CKPT_COMMIT_AT_WRITING || x->at == CKPT_COMMIT_AT_PUBLISHING;
+    if (x->at == CKPT_COMMIT_AT_WRITING)
         member_act(out, MEMBER_DO_UNSAVE);
     if (!x->over)
         rest(m, out);

@@ -1,5 +1,5 @@
-/* Last words of live workers (coord/lastwords.h) as this node takes part in them: where its workers stand is state, and
- * said again on each connection; without a coordinator nobody waits for others. */
+/* Last words of live workers (coord/emergency_ckpt.h) as this node takes part in them: where its workers stand is
+ * state, and said again on each connection; without a coordinator nobody waits for others. */
 #include "member/member_private.h"
 
 static bool is_of_round(const struct member *m, const struct member_stand *s)
@@ -24,7 +24,7 @@ void member_words_order(struct member *m, const struct msg_ckpt_capture *c, stru
 {
     if (m->attempt && m->round.number == c->number && m->round.coord == c->coord)
         member_act(out, MEMBER_DO_WORDS);
-    m->stand_over |= c->what == LASTWORDS_OVER && m->round.number == c->number && m->round.coord == c->coord;
+    m->stand_over |= c->what == EMERGENCY_CKPT_OVER && m->round.number == c->number && m->round.coord == c->coord;
 }
 
 bool member_words_last(const struct member *m)

@@ -98,7 +98,7 @@ static void stranger_answered(void *ctx, bool is_store)
 {
     struct membership *m = ctx;
     m->is_store = is_store;
-    stranger_forget(m->stranger);
+    peer_ident_forget(m->stranger);
     m->stranger = NULL;
 }
 
@@ -109,9 +109,9 @@ static void link_closed(void *ctx, const char *text)
     m->ops.logs(m->ctx, NULL);
     if (!m->core.ever && !m->answered && !link_spoke(m->link)) { /* as stores do with what they do not know */
         if (!m->stranger && !m->is_store)
-            m->stranger = stranger_ask(m->pool, m->conf.host, m->conf.port, stranger_answered, m);
-        snprintf(early, sizeof early, "%.100s without a word: " STRANGER_MUTE, text);
-        text = m->is_store ? STRANGER_STORE : early;
+            m->stranger = peer_ident_ask(m->pool, m->conf.host, m->conf.port, stranger_answered, m);
+        snprintf(early, sizeof early, "%.100s without a word: " PEER_IDENT_MUTE, text);
+        text = m->is_store ? PEER_IDENT_STORE : early;
     }
     say_trouble(m, text);
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
@@ -128,7 +128,7 @@ static void link_resolved(void *ctx, const struct el_addr *found, size_t n)
         return;
     if (m->conf.is_static && m->conf.member.node_rank != 0)
         return; /* node 0's process has the port: its store will be there, too */
-    m->core.conf.hosts_coordinator = hosting_take_over(m->hosting, member_world(&m->core));
+    m->core.conf.hosts_coordinator = coordinator_host_take_over(m->hosting, member_world(&m->core));
 }
 
 static const struct link_ops coordinator_link = {.resolved = link_resolved,
@@ -184,13 +184,13 @@ static const struct link_ops lease_link = {
 
 static void leave(struct membership *m)
 {
-    hosting_end(m->hosting);
+    coordinator_host_end(m->hosting);
     m->ops.exit(m->ctx, m->core.status, m->core.text);
 }
 
 static bool is_needed(const struct membership *m)
 {
-    const struct coordinator *c = hosting_coordinator(m->hosting);
+    const struct coordinator *c = coordinator_host_coordinator(m->hosting);
     return c && coordinator_busy(c);
 }
 
@@ -208,7 +208,7 @@ static void on_staying(void *ctx)
     struct membership *m = ctx;
     if (!is_needed(m))
         return;
-    unsigned nodes = coordinator_members(hosting_coordinator(m->hosting));
+    unsigned nodes = coordinator_members(coordinator_host_coordinator(m->hosting));
     if (!nodes || m->asked > 1)
         leave(m);
     else if (loop_clock() < m->say_at)
@@ -308,7 +308,7 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_TENANTS_SEND: {
         struct msg msg = {0};
         member_message(&m->core, a->what, loop_clock(), &msg);
-        tenants_send(m->tenants, &msg);
+        lease_server_send(m->tenants, &msg);
         break;
     }
     case MEMBER_DO_START:
@@ -363,7 +363,7 @@ static void on_begun(void *ctx, bool taken, const struct el_err *e)
 {
     struct membership *m = ctx;
     (void)taken; /* by another agent of this host, as a rule: the link finds out */
-    m->core.conf.hosts_coordinator = hosting_coordinator(m->hosting) != NULL;
+    m->core.conf.hosts_coordinator = coordinator_host_coordinator(m->hosting) != NULL;
     if (m->core.place == MEMBER_ENDED)
         return; /* a signal was quicker */
     if (e->status)
@@ -375,7 +375,7 @@ static void on_begun(void *ctx, bool taken, const struct el_err *e)
 void membership_begin(struct membership *m)
 {
     if (m->conf.hosts_coordinator)
-        hosting_begin(m->hosting);
+        coordinator_host_begin(m->hosting);
     else
         start(m);
 }
@@ -467,7 +467,7 @@ const struct msg_world *membership_world(const struct membership *m)
 
 bool membership_hosts(const struct membership *m)
 {
-    return m->hosting && hosting_coordinator(m->hosting);
+    return m->hosting && coordinator_host_coordinator(m->hosting);
 }
 
 uint64_t membership_coord(const struct membership *m)
@@ -482,7 +482,7 @@ void membership_logs(struct membership *m, const struct msg *msg)
 
 unsigned membership_readers(const struct membership *m)
 {
-    const struct coordinator *c = hosting_coordinator(m->hosting);
+    const struct coordinator *c = coordinator_host_coordinator(m->hosting);
     return c ? coordinator_readers(c) : 0;
 }
 
@@ -493,36 +493,36 @@ const char *membership_state(const struct membership *m)
 
 /* --- beginning and end --- */
 
-static struct hosting *new_hosting(struct membership *m, struct el_err *e)
+static struct coordinator_host *new_hosting(struct membership *m, struct el_err *e)
 {
-    static const struct hosting_ops ops = {.begun = on_begun,
-                                           .note = on_coordinator_note,
-                                           .report = on_report,
-                                           .job_began = on_coordinator_began,
-                                           .ended = on_job_ended,
-                                           .knock = membership_knock,
-                                           .admits = membership_admits};
+    static const struct coordinator_host_ops ops = {.begun = on_begun,
+                                                    .note = on_coordinator_note,
+                                                    .report = on_report,
+                                                    .job_began = on_coordinator_began,
+                                                    .ended = on_job_ended,
+                                                    .knock = membership_knock,
+                                                    .admits = membership_admits};
     const struct rdzv_settings *set = &m->conf.member.set;
     el_usec join = EL_MS(set->join_timeout_ms), away = m->conf.member.coordinator_timeout;
-    struct hosting_conf conf = {.port = m->conf.port,
-                                .here_only = m->conf.here_only,
-                                .own_user = m->conf.run->store_allow != CONF_ALLOW_ANY,
-                                .allow = m->conf.run->control_allow,
-                                .allow_n = m->conf.run->control_allow_n,
-                                .run_id = m->conf.member.run_id,
-                                .command = m->conf.member.command,
-                                .instance = m->conf.member.instance,
-                                .look = m->conf.run->probe_look,
-                                .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
-                                .keep = away > join ? away : join,
-                                .c10d_refused = MEMBERSHIP_NO_ROUND};
-    return hosting_new(m->loop, m->pool, &conf, &ops, m, e);
+    struct coordinator_host_conf conf = {.port = m->conf.port,
+                                         .here_only = m->conf.here_only,
+                                         .own_user = m->conf.run->store_allow != CONF_ALLOW_ANY,
+                                         .allow = m->conf.run->control_allow,
+                                         .allow_n = m->conf.run->control_allow_n,
+                                         .run_id = m->conf.member.run_id,
+                                         .command = m->conf.member.command,
+                                         .instance = m->conf.member.instance,
+                                         .look = m->conf.run->probe_look,
+                                         .silence = EL_MS(set->keep_alive_ms * set->keep_alive_attempts),
+                                         .keep = away > join ? away : join,
+                                         .c10d_refused = MEMBERSHIP_NO_ROUND};
+    return coordinator_host_new(m->loop, m->pool, &conf, &ops, m, e);
 }
 
 struct membership *membership_new(struct loop *l, struct pool *p, const struct membership_conf *conf,
                                   const struct membership_ops *ops, void *ctx, struct el_err *e)
 {
-    static const struct tenants_ops tenants = {
+    static const struct lease_server_ops tenants = {
         .knocks = membership_knocks, .heard = membership_tenant_heard, .reply = membership_tenant_reply};
     struct membership *m = calloc(1, sizeof *m);
     uint64_t chance = loop_clock();
@@ -541,7 +541,7 @@ struct membership *membership_new(struct loop *l, struct pool *p, const struct m
     m->staying = loop_timer_new(l, on_staying, m);
     m->link = link_new(l, p, &coordinator_link, m, e);
     m->lease = link_new(l, p, &lease_link, m, e);
-    m->tenants = tenants_new(l, &tenants, m, e);
+    m->tenants = lease_server_new(l, &tenants, m, e);
     m->hosting = new_hosting(m, e);
     if (!m->deadline || !m->staying || !m->link || !m->lease || !m->tenants || !m->hosting) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
@@ -557,13 +557,13 @@ void membership_free(struct membership *m)
 {
     if (!m)
         return;
-    stranger_forget(m->stranger);
+    peer_ident_forget(m->stranger);
     link_free(m->link);
     link_free(m->lease);
     if (m->tenants && m->hosting)
         membership_close_store(m);
-    tenants_free(m->tenants);
-    hosting_free(m->hosting);
+    lease_server_free(m->tenants);
+    coordinator_host_free(m->hosting);
     loop_timer_free(m->deadline);
     loop_timer_free(m->staying);
     free(m);

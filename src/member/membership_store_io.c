@@ -28,7 +28,7 @@ void membership_tenant_reply(void *ctx, const struct msg_beat *beat, struct msg 
 void membership_knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
 {
     struct membership *m = ctx;
-    tenants_accept(m->tenants, fd, peer, bytes, n);
+    lease_server_accept(m->tenants, fd, peer, bytes, n);
 }
 
 bool membership_admits(void *ctx, const struct el_addr *peer)
@@ -39,7 +39,7 @@ bool membership_admits(void *ctx, const struct el_addr *peer)
         return true;
     if (run->store_allow == CONF_ALLOW_NET)
         return el_cidr_has(&run->store_net, peer->ip);
-    return tenants_has(m->tenants, peer);
+    return lease_server_has(m->tenants, peer);
 }
 
 static int open_own_store(struct membership *m, int port, struct el_err *e)
@@ -78,7 +78,7 @@ static const char *announced(const struct membership *m, char text[EL_ADDR_TEXT_
 void membership_open_store(struct membership *m)
 {
     int port, want = m->conf.run->master_port > 0 ? m->conf.run->master_port : 0;
-    struct store_server *shared = hosting_port(m->hosting);
+    struct store_server *shared = coordinator_host_port(m->hosting);
     struct el_err *e = &m->store_error;
     *e = (struct el_err){0};
     if (shared && m->conf.is_static)
@@ -99,8 +99,8 @@ void membership_open_store(struct membership *m)
 void membership_close_store(struct membership *m)
 {
     struct el_err e = {0};
-    tenants_close(m->tenants);
-    if (m->store && m->store == hosting_port(m->hosting))
+    lease_server_close(m->tenants);
+    if (m->store && m->store == coordinator_host_port(m->hosting))
         store_server_c10d(m->store, MEMBERSHIP_NO_ROUND, &e);
     else
         store_server_free(m->store);

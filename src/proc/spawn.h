@@ -1,4 +1,4 @@
-/* The only place that forks (but for typed_io.c, whose child joins a group).  Called in the loop's thread only: a
+/* The only place that forks (but for ctrl_c_io.c, whose child joins a group).  Called in the loop's thread only: a
  * parent-death signal fires when the *thread* that forked ends, and a pool thread may hold malloc's lock at any time.
  */
 #ifndef PROC_SPAWN_H

@@ -13,7 +13,7 @@
 
 #include "proc/guard.h"
 #include "sys/numa.h"
-#include "sys/program.h"
+#include "sys/exec_error.h"
 #include "util/parse.h"
 
 #define OOM_ADJ_MAX 1000
@@ -197,7 +197,7 @@ void spawn_explain(const struct spawn_report *r, const char *path, struct el_err
     el_show_path(path, shown, sizeof shown);
     size_t n = r->stage >= 0 && (size_t)r->stage < sizeof stage / sizeof stage[0] ? (size_t)r->stage : SPAWN_STAGE_EXEC;
     char reason[400];
-    if (r->stage == SPAWN_STAGE_EXEC && program_explain(path, r->sys, reason, sizeof reason))
+    if (r->stage == SPAWN_STAGE_EXEC && exec_error_explain(path, r->sys, reason, sizeof reason))
         el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%s\": %s", shown, reason);
     else if (r->stage == SPAWN_STAGE_EXEC && r->sys == ENOEXEC)
         el_fail(e, EL_EXIT_NOINPUT, "cannot execute \"%s\": neither a program nor a script with a #! line", shown);

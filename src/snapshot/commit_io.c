@@ -7,7 +7,7 @@
 
 #include "ckpt/check.h"
 #include "ckpt/crc32c.h"
-#include "snapshot/summer.h"
+#include "snapshot/checksum_thread.h"
 #include "util/parse.h"
 
 #define MARK "{\"format\":\"elrun-ckpt\",\"version\":1}\n"
@@ -44,15 +44,15 @@ static int write_once(const struct ckpt_fs *fs, const char *path, const struct c
     }
     if (file < 0)
         return file;
-    struct summer sums;
+    struct checksum_thread sums;
     int r = fs->reserve(fs->ctx, file, c->n);
-    summer_begin(&sums, c->bytes, c->n, MANIFEST_CHUNK, c->chunks);
+    checksum_thread_begin(&sums, c->bytes, c->n, MANIFEST_CHUNK, c->chunks);
     for (size_t at = 0; r >= 0 && at < c->n; at += MANIFEST_CHUNK) {
         size_t n = c->n - at < MANIFEST_CHUNK ? c->n - at : (size_t)MANIFEST_CHUNK;
         bool stopped = c->watched && c->watched->stop && *c->watched->stop;
         r = stopped ? -ECANCELED : fs->write(fs->ctx, file, at, c->bytes + at, n);
         if (r >= 0)
-            summer_written(&sums);
+            checksum_thread_written(&sums);
         if (c->watched && c->watched->done_bytes && r >= 0)
             *c->watched->done_bytes += n;
     }
@@ -60,7 +60,7 @@ static int write_once(const struct ckpt_fs *fs, const char *path, const struct c
         r = fs->sync(fs->ctx, file);
         *sync_failed = r < 0;
     }
-    summer_end(&sums);
+    checksum_thread_end(&sums);
     fs->close(fs->ctx, file);
     if (r < 0)
         fs->remove(fs->ctx, path);

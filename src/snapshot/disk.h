@@ -1,5 +1,5 @@
 /* The disk side of snapshots: the directory of --ckpt-dir, and the thread that writes files of one checkpoint into it
- * and publishes it.  One thing at a time; what is to be written is decided elsewhere (persist.h).  Called in the loop's
+ * and publishes it.  One thing at a time; what is to be written is decided elsewhere (flush.h).  Called in the loop's
  * thread only, and answers come there; neither the loop nor a worker ever waits for the disk. */
 #ifndef SNAPSHOT_DISK_H
 #define SNAPSHOT_DISK_H
@@ -19,7 +19,7 @@ struct disk_conf {
     bool alone;         /* no other agent writes into the directory for this job */
 };
 
-/* One file: bytes that stay where they are until the answer, and what they were summed to (sums.h). */
+/* One file: bytes that stay where they are until the answer, and what they were summed to (chunk_sums.h). */
 struct disk_file {
     char name[512];
     const void *image;

@@ -11,17 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "snapshot/aside.h"
+#include "snapshot/superseded.h"
 #include "ckpt/check.h"
 #include "ckpt/gc.h"
 #include "ckpt/root.h"
 #include "ckpt/scan.h"
-#include "ckpt/sums.h"
+#include "ckpt/chunk_sums.h"
 #include "util/parse.h"
 
 #define SCAN_MEMORY ((size_t)1 << 30)
 
-_Static_assert(SUMS_CHUNK == MANIFEST_CHUNK, "sums of a slot are those of the manifest");
+_Static_assert(CHUNK_SUMS_CHUNK == MANIFEST_CHUNK, "sums of a slot are those of the manifest");
 
 struct disk {
     struct loop *loop;
@@ -123,7 +123,7 @@ static bool is_as_summed(const struct disk_file *f)
 static int drop(const struct disk *d, const char *path, struct el_err *e)
 {
     char trash[CKPT_PATH_MAX];
-    if (aside_move(&d->fs, path, CKPT_TRASH_DIR, trash, e))
+    if (superseded_move(&d->fs, path, CKPT_TRASH_DIR, trash, e))
         return -1;
     if (*trash)
         gc_remove(&d->fs, trash); /* what is left of it is gc's */
@@ -171,7 +171,7 @@ static int write_files(struct disk *d, const struct commit *c, struct el_err *e)
 {
     char name[CKPT_PATH_MAX];
     struct disk_files *files = d->files;
-    if (d->conf.local && !stands_already(d, final_name(c, name)) && aside_set(&d->fs, name, e) < 0)
+    if (d->conf.local && !stands_already(d, final_name(c, name)) && superseded_set(&d->fs, name, e) < 0)
         return -1;
     if (d->first ? commit_open(c, e) : commit_join(c, e))
         return -1;
@@ -346,8 +346,8 @@ static void clear(struct disk *d)
             tidy(d, &e);
         break;
     case DISK_ASIDE:
-        aside_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, d->about.lineage, d->trouble,
-                        sizeof d->trouble);
+        superseded_set_later(&d->fs, d->conf.layout, d->conf.run_id, d->about.step, d->about.lineage, d->trouble,
+                             sizeof d->trouble);
         break;
     }
 }

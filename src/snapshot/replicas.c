@@ -93,7 +93,7 @@ void replicas_add(struct replicas *r, const struct replica *x, char *table)
     r->bytes += bytes;
 }
 
-bool replicas_text(const struct replicas *r, int64_t *step, uint64_t *lineage, char to[COMPARING_DIGESTS_TEXT + 1])
+bool replicas_text(const struct replicas *r, int64_t *step, uint64_t *lineage, char to[REPLICA_CHECK_DIGESTS_TEXT + 1])
 {
     char one[40];
     size_t n = 0;
@@ -108,7 +108,7 @@ bool replicas_text(const struct replicas *r, int64_t *step, uint64_t *lineage, c
             continue;
         size_t size = (size_t)snprintf(one, sizeof one, "%s%llx=%llx", n ? " " : "", (unsigned long long)x->key,
                                        (unsigned long long)x->digest);
-        if (n + size > COMPARING_DIGESTS_TEXT)
+        if (n + size > REPLICA_CHECK_DIGESTS_TEXT)
             break;
         memcpy(to + n, one, size + 1);
         n += size;

@@ -2,7 +2,7 @@
  * ask.  Called in the loop's thread only, and the answer comes there. */
 #ifndef SNAPSHOT_RESUME_H
 #define SNAPSHOT_RESUME_H
-#include "snapshot/keeper.h"
+#include "snapshot/slot_table.h"
 #include "snapshot/load.h"
 #include "loop/pool.h"
 
@@ -16,7 +16,7 @@ void resume_free(struct resume *r);
 
 /* For what the workers have declared (several: there are other nodes); a look that is under way is not waited for, but
  * done once more. */
-void resume_look(struct resume *r, const struct keeper *k, bool several);
+void resume_look(struct resume *r, const struct slot_table *k, bool several);
 const struct load_found *resume_found(const struct resume *r);
 /* That is what is gone back to.  NULL: it is not there; else the local ranks whose own pieces are not, a bit for each.
  * And it has been: what it has, and the script does not declare, is warned of. */

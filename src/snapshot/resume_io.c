@@ -7,7 +7,7 @@
 
 #include "util/log.h"
 
-static_assert(LOAD_RANK_BITS == KEEPER_WORKERS_MAX, "a bit for each");
+static_assert(LOAD_RANK_BITS == SLOT_TABLE_WORKERS_MAX, "a bit for each");
 
 #define BAD_MAX     256u /* steps; the oldest is tried again then */
 #define LOOK_MEMORY ((size_t)1 << 30)
@@ -111,13 +111,13 @@ static void start(struct resume *r, struct look_job *j)
     failed(r, e.text);
 }
 
-static size_t names_bytes(const struct keeper *k, unsigned workers, size_t *parts)
+static size_t names_bytes(const struct slot_table *k, unsigned workers, size_t *parts)
 {
-    size_t n = strlen(keeper_layout_id(k)) + 1;
+    size_t n = strlen(slot_table_layout_id(k)) + 1;
     *parts = 0;
     for (unsigned w = 0; w < workers; w++)
-        for (unsigned i = 0; i < keeper_parts(k, w); i++, (*parts)++)
-            n += strlen(keeper_part(k, w, i)->name) + strlen(keeper_part(k, w, i)->shard_id) + 2;
+        for (unsigned i = 0; i < slot_table_parts(k, w); i++, (*parts)++)
+            n += strlen(slot_table_part(k, w, i)->name) + strlen(slot_table_part(k, w, i)->shard_id) + 2;
     return n;
 }
 
@@ -129,7 +129,7 @@ static const char *copy(char **at, const char *text)
     return to;
 }
 
-static struct look_job *new_job(struct resume *r, const struct keeper *k, unsigned workers, bool several)
+static struct look_job *new_job(struct resume *r, const struct slot_table *k, unsigned workers, bool several)
 {
     size_t parts, bytes = names_bytes(k, workers, &parts);
     struct look_job *j = calloc(1, sizeof *j);
@@ -144,15 +144,15 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
     }
     char *at = j->text;
     j->want = (struct load_want){.layout = r->layout,
-                                 .layout_id = copy(&at, keeper_layout_id(k)),
+                                 .layout_id = copy(&at, slot_table_layout_id(k)),
                                  .v = j->parts,
                                  .bad = j->bad,
                                  .whole = !several,
-                                 .rank_base = keeper_rank(k, 0),
+                                 .rank_base = slot_table_rank(k, 0),
                                  .ranks = workers};
     for (unsigned w = 0; w < workers; w++)
-        for (unsigned i = 0; i < keeper_parts(k, w); i++) {
-            const struct keeper_part *p = keeper_part(k, w, i);
+        for (unsigned i = 0; i < slot_table_parts(k, w); i++) {
+            const struct slot_table_part *p = slot_table_part(k, w, i);
             const char *name = copy(&at, p->name), *shard_id = copy(&at, p->shard_id);
             j->parts[j->want.n++] =
                 (struct load_part){name, shard_id, .named = p->file[0] != 0, .own = p->own, .worker = w};
@@ -162,9 +162,9 @@ static struct look_job *new_job(struct resume *r, const struct keeper *k, unsign
     return j;
 }
 
-void resume_look(struct resume *r, const struct keeper *k, bool several)
+void resume_look(struct resume *r, const struct slot_table *k, bool several)
 {
-    struct look_job *j = new_job(r, k, keeper_workers(k), several);
+    struct look_job *j = new_job(r, k, slot_table_workers(k), several);
     if (!j) {
         failed(r, "out of memory");
     } else if (r->busy) {

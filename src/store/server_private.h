@@ -1,5 +1,5 @@
 /* What the files of the server share: server_io.c (connections, memory, time), server_serve_io.c
- * (bytes) and server_words_io.c (what it says).  Nobody
+ * (bytes) and server_log_io.c (what it says).  Nobody
  * else includes it. */
 #ifndef STORE_SERVER_PRIVATE_H
 #define STORE_SERVER_PRIVATE_H

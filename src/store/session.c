@@ -20,7 +20,7 @@ void session_close(struct session *s)
 {
     kv_wait_cancel(s->kv, &s->wait);
     el_buf_free(&s->in);
-    answer_free(s->answer);
+    reply_free(s->answer);
     s->answer = NULL;
     s->state = SESSION_ENDED;
 }
@@ -94,7 +94,7 @@ static enum session_end end_of(enum kv_result r)
 }
 
 /* The answer is as good as any that was made: session_feed() begins to send it. */
-static enum session_end answer_by(struct session *s, struct answer *a)
+static enum session_end answer_by(struct session *s, struct reply *a)
 {
     s->answer = a;
     return a ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
@@ -102,7 +102,7 @@ static enum session_end answer_by(struct session *s, struct answer *a)
 
 static EL_COLD enum session_end hold_value(struct session *s, struct kv_bytes key)
 {
-    struct answer *a = answer_of_values(s->kv, s->in.mem, 1);
+    struct reply *a = reply_of_values(s->kv, s->in.mem, 1);
     bool held = a && kv_hold(s->kv, key, &a->hold[0]);
     answer_by(s, a);
     return held ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
@@ -112,7 +112,7 @@ static enum session_end put_value(struct session *s, struct kv_bytes key, struct
 {
     struct kv_bytes value = {NULL, 0};
     kv_get(s->kv, key, &value); /* a key that is not there reads as empty */
-    return EL_LIKELY(value.n <= ANSWER_COPY_BYTES) ? check_put(wire_put_bytes(out, value)) : hold_value(s, key);
+    return EL_LIKELY(value.n <= REPLY_COPY_BYTES) ? check_put(wire_put_bytes(out, value)) : hold_value(s, key);
 }
 
 static size_t count_missing(const struct session *s, const struct wire_request *r)
@@ -162,7 +162,7 @@ static enum session_end do_compare_set(struct session *s, const struct wire_requ
 {
     struct kv_bytes reply;
     enum kv_result result = kv_compare_set(s->kv, r->key, r->value, r->second, &reply);
-    if (result == KV_DONE && reply.n > ANSWER_COPY_BYTES && kv_get(s->kv, r->key, &(struct kv_bytes){0}))
+    if (result == KV_DONE && reply.n > REPLY_COPY_BYTES && kv_get(s->kv, r->key, &(struct kv_bytes){0}))
         return hold_value(s, r->key); /* the reply is what the key has now */
     return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : end_of(result);
 }
@@ -170,7 +170,7 @@ static enum session_end do_compare_set(struct session *s, const struct wire_requ
 /* All values are those of this instant, as they are in torch's server, whenever their bytes go out. */
 static EL_COLD enum session_end hold_list(struct session *s, struct kv_bytes list, size_t count)
 {
-    struct answer *a = answer_of_values(s->kv, s->in.mem, count);
+    struct reply *a = reply_of_values(s->kv, s->in.mem, count);
     bool held = a;
     for (size_t i = 0; i < count && held; i++)
         held = kv_hold(s->kv, wire_next(&list), &a->hold[i]);
@@ -184,7 +184,7 @@ static enum session_end do_multi_get(struct session *s, const struct wire_reques
     for (size_t i = 0; i < r->count; i++) {
         struct kv_bytes rest = list, value = {NULL, 0};
         kv_get(s->kv, wire_next(&list), &value);
-        if (value.n > ANSWER_COPY_BYTES || out->len >= SESSION_OUT_SOFT_BYTES)
+        if (value.n > REPLY_COPY_BYTES || out->len >= SESSION_OUT_SOFT_BYTES)
             return hold_list(s, rest, r->count - i);
         if (wire_put_bytes(out, value))
             return SESSION_END_NO_MEMORY;
@@ -217,8 +217,8 @@ static enum session_end do_queue_pop(struct session *s, const struct wire_reques
     int full = wire_put_u64(out, kv_queue_length(s->kv, r->key));
     if (full || !kv_queue_head(s->kv, r->key, &head))
         return check_put(full);
-    if (head.n > ANSWER_COPY_BYTES) {
-        struct answer *a = answer_of_values(s->kv, s->in.mem, 1);
+    if (head.n > REPLY_COPY_BYTES) {
+        struct reply *a = reply_of_values(s->kv, s->in.mem, 1);
         if (a)
             kv_queue_take(s->kv, r->key, &a->hold[0]);
         return answer_by(s, a);
@@ -255,7 +255,7 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_QUEUE_PUSH: return end_of(kv_queue_push(s->kv, r->key, r->value));
     case WIRE_QUEUE_POP: return do_queue_pop(s, r, out);
     case WIRE_QUEUE_LEN: return check_put(wire_put_u64(out, kv_queue_length(s->kv, r->key)));
-    case WIRE_LIST_KEYS: return answer_by(s, answer_of_keys(s->kv, s->in.mem));
+    case WIRE_LIST_KEYS: return answer_by(s, reply_of_keys(s->kv, s->in.mem));
     case WIRE_BARRIER: return do_barrier(s, r, out);
     case WIRE_WATCH_KEY: return check_put(wire_put_u8(out, WIRE_REGISTERED));
     case WIRE_VALIDATE:
@@ -367,26 +367,26 @@ char *session_room(struct session *s, size_t *n)
 enum session_step session_piece(struct session *s, struct el_buf *out, struct kv_bytes *piece)
 {
     s->busy = true;
-    enum answer_step step = answer_step(s->answer, out, piece);
+    enum reply_step step = reply_step(s->answer, out, piece);
     s->busy = false;
     switch (step) {
-    case ANSWER_MORE: return SESSION_HELD;
-    case ANSWER_NO_MEMORY: return end(s, SESSION_END_NO_MEMORY);
-    case ANSWER_OVER: break;
+    case REPLY_MORE: return SESSION_HELD;
+    case REPLY_NO_MEMORY: return end(s, SESSION_END_NO_MEMORY);
+    case REPLY_OVER: break;
     }
-    answer_free(s->answer);
+    reply_free(s->answer);
     s->answer = NULL;
     return SESSION_MORE;
 }
 
 void session_took(struct session *s, size_t n)
 {
-    answer_took(s->answer, n);
+    reply_took(s->answer, n);
 }
 
 size_t session_costs(const struct session *s)
 {
-    return s->in.cap + (s->answer ? answer_costs(s->answer) : 0);
+    return s->in.cap + (s->answer ? reply_costs(s->answer) : 0);
 }
 
 bool session_busy(const struct session *s)
@@ -399,7 +399,7 @@ bool session_shed(struct session *s)
     if (session_busy(s))
         return false;
     el_buf_free(&s->in);
-    answer_free(s->answer);
+    reply_free(s->answer);
     s->answer = NULL;
     return true;
 }

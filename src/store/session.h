@@ -1,14 +1,14 @@
 /* The machine of one connection to a store: bytes in, calls of the map, bytes out.  Pure.
  *
  * However few bytes ask for however many, what one call makes is bounded: beside SESSION_OUT_SOFT_BYTES, a value of
- * ANSWER_COPY_BYTES, or a COMPARE_SET's own words.  So is the time that it takes: a key that is deleted is told to each
+ * REPLY_COPY_BYTES, or a COMPARE_SET's own words.  So is the time that it takes: a key that is deleted is told to each
  * who lists the keys, and after SESSION_TOIL_SOFT of those others are heard.
  *
  * Replies are appended to a buffer in the order of the requests; a pending WAIT is answered by whoever drains
  * kv_woken(): one byte, WIRE_STOP_WAITING, at the end of that connection's output. */
 #ifndef STORE_SESSION_H
 #define STORE_SESSION_H
-#include "store/answer.h"
+#include "store/reply.h"
 #include "store/kv.h"
 #include "store/wire.h"
 #include "util/addr.h"
@@ -49,9 +49,9 @@ struct session {
     bool busy;     /* with `in` or `answer`, which must stay where they are */
     struct kv *kv;
     struct wire wire;
-    struct el_buf in;      /* the beginning of a request whose rest has not come; no memory while there is none */
-    struct answer *answer; /* to the last request: what is too long to be sent with the others */
-    size_t toil;           /* of the last session_feed(): lists that were told of keys that it deleted */
+    struct el_buf in;     /* the beginning of a request whose rest has not come; no memory while there is none */
+    struct reply *answer; /* to the last request: what is too long to be sent with the others */
+    size_t toil;          /* of the last session_feed(): lists that were told of keys that it deleted */
     struct kv_wait wait;
     uint8_t hello_n;
     char hello[SESSION_HELLO_MAX]; /* first bytes, until they say what this is */

@@ -139,7 +139,7 @@ struct numa_plan *numa_plans_new(enum numa_mode mode, unsigned nproc, char *cons
 }
 
 /* The kernel's numbers; older headers lack the last. */
-enum { POLICY_DEFAULT = 0, POLICY_PREFERRED = 1, POLICY_LOCAL = 4, POLICY_PREFERRED_MANY = 5 };
+enum { WORKER_GROUP_DEFAULT = 0, WORKER_GROUP_PREFERRED = 1, WORKER_GROUP_LOCAL = 4, WORKER_GROUP_PREFERRED_MANY = 5 };
 
 /* Prefer, not bind: a node whose memory is full (page cache, pinned buffers) would have its worker shot by the kernel
  * while other nodes have plenty; a remote page is only slower.  A policy that the user has set already (numactl
@@ -147,13 +147,13 @@ enum { POLICY_DEFAULT = 0, POLICY_PREFERRED = 1, POLICY_LOCAL = 4, POLICY_PREFER
  * anyway: so a refusal is no error. */
 static void prefer(const struct numa_plan *plan)
 {
-    int now = POLICY_DEFAULT;
-    if (syscall(SYS_get_mempolicy, &now, NULL, 0ul, NULL, 0ul) == 0 && now != POLICY_DEFAULT)
+    int now = WORKER_GROUP_DEFAULT;
+    if (syscall(SYS_get_mempolicy, &now, NULL, 0ul, NULL, 0ul) == 0 && now != WORKER_GROUP_DEFAULT)
         return;
-    int mode = plan->node_count == 1 ? POLICY_PREFERRED : POLICY_PREFERRED_MANY;
+    int mode = plan->node_count == 1 ? WORKER_GROUP_PREFERRED : WORKER_GROUP_PREFERRED_MANY;
     unsigned long bits = NUMA_NODES_MAX + 1ul; /* the kernel takes one off */
     if (syscall(SYS_set_mempolicy, mode, plan->nodes, bits) && errno == EINVAL)
-        syscall(SYS_set_mempolicy, POLICY_LOCAL, NULL, 0ul); /* before Linux 5.15: no such policy for several */
+        syscall(SYS_set_mempolicy, WORKER_GROUP_LOCAL, NULL, 0ul); /* before Linux 5.15: no such policy for several */
 }
 
 int numa_apply(const struct numa_plan *plan)

@@ -8,7 +8,7 @@
 
 #include "snapshot/commit.h"
 #include "ckpt/root.h"
-#include "ckpt/st.h"
+#include "ckpt/safetensors.h"
 
 /* A file as torch's sharded writer makes it: rows of the tensor "w", and one of its own. */
 static char *image(unsigned rank, size_t rows, size_t *n, struct el_err *e)
@@ -17,11 +17,11 @@ static char *image(unsigned rank, size_t rows, size_t *n, struct el_err *e)
     const uint64_t shape[] = {rows, 16}, one[] = {1};
     snprintf(own, sizeof own, "own.%u", rank);
     snprintf(note, sizeof note, "{\"w\":{\"saved_offsets\":[%zu,0]},\"%s\":{\"saved_offsets\":[0]}}", rank * rows, own);
-    struct st_tensor t[] = {{.name = "w", .dtype = ST_F32, .rank = 2, .shape = shape},
-                            {.name = own, .dtype = ST_I64, .rank = 1, .shape = one}};
-    const struct st_pair pairs[] = {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", note}};
+    struct safetensors_tensor t[] = {{.name = "w", .dtype = ST_F32, .rank = 2, .shape = shape},
+                                     {.name = own, .dtype = ST_I64, .rank = 1, .shape = one}};
+    const struct safetensors_pair pairs[] = {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", note}};
     struct el_buf head = EL_BUF_INIT(NULL, 0);
-    if (st_build(t, 2, pairs, 3, 4096, &head, e))
+    if (safetensors_build(t, 2, pairs, 3, 4096, &head, e))
         return NULL;
     *n = head.len + rows * 64 + 8;
     char *bytes = aligned_alloc(4096, (*n / 4096 + 1) * 4096);

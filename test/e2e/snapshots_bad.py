@@ -1,4 +1,4 @@
-"""A worker that does wrong with snapshots, for snapshots_bad.sh: speaks the protocol by itself (src/snapshot/wmsg.h), and
+"""A worker that does wrong with snapshots, for snapshots_bad.sh: speaks the protocol by itself (src/snapshot/worker_msg.h), and
 writes what it is answered.
 
 snapshots_bad.py FOLDER MODE: each attempt appends lines to FOLDER/log.RANK."""

@@ -6,7 +6,7 @@
 
 #include "sys/corefile.h"
 #include "sys/kmsg.h"
-#include "sys/scene.h"
+#include "sys/proc_sample.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -51,13 +51,13 @@ static void cores(const char *text)
 
 static void scenes(const char *text)
 {
-    struct scene_one one[2] = {{.id = 0}, {.id = 1}};
+    struct proc_sample_one one[2] = {{.id = 0}, {.id = 1}};
     const char *half = strchr(text, '\n');
-    scene_parse(&one[0], text, half ? half + 1 : "");
-    scene_parse(&one[1], text, "");
+    proc_sample_parse(&one[0], text, half ? half + 1 : "");
+    proc_sample_parse(&one[1], text, "");
     check_text(one[0].wchan, sizeof one[0].wchan);
     struct el_buf out = EL_BUF_INIT(NULL, 0);
-    scene_text(&out, "rank", one, 2);
+    proc_sample_text(&out, "rank", one, 2);
     assert(strlen(el_buf_cstr(&out)) < 400);
     el_buf_free(&out);
 }

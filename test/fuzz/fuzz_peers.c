@@ -54,7 +54,7 @@ static uint64_t number_of(const struct el_field *f, unsigned pick)
 
 static const char *text_of(const struct el_field *f, unsigned pick)
 {
-    static char longest[SAVING_SUMS_TEXT + 1];
+    static char longest[CKPT_COMMIT_SUMS_TEXT + 1];
     static const char *const texts[] = {"",
                                         "a",
                                         "job",
@@ -171,7 +171,7 @@ static const struct rdzv_settings settings = {.min = 1,
                                               .grace_ms = 1000,
                                               .boundary_wait_ms = 1000,
                                               .restore_timeout_ms = 1000,
-                                              .ckpt_store = SAVING_SHARED,
+                                              .ckpt_store = CKPT_COMMIT_SHARED,
                                               .lastwords_ms = 1000};
 
 static void order(struct rdzv *r, unsigned i, el_usec now)

@@ -43,9 +43,9 @@ static uint64_t length_of(struct tape *t, bool is_key, uint64_t most)
                                20,
                                WIRE_KEY_MAX - 1,
                                WIRE_KEY_MAX,
-                               ANSWER_COPY_BYTES,
-                               ANSWER_COPY_BYTES + 1,
-                               ANSWER_SOFT_BYTES,
+                               REPLY_COPY_BYTES,
+                               REPLY_COPY_BYTES + 1,
+                               REPLY_SOFT_BYTES,
                                (uint64_t)1 << 20,
                                WIRE_KEY_MAX + 1,
                                WIRE_VALUE_MAX,
@@ -114,7 +114,7 @@ static const struct {
 static void put_request(struct tape *t, struct peer *p, struct el_buf *b)
 {
     unsigned pick = take(t), row = pick % COUNT_OF(ops);
-    size_t left = take(t) < 250 ? ANSWER_COPY_BYTES + 1 : (size_t)2 << 20;
+    size_t left = take(t) < 250 ? REPLY_COPY_BYTES + 1 : (size_t)2 << 20;
     if (ops[row].op == WIRE_VALIDATE || (p->legacy ? ops[row].legacy < 0 : ops[row].op == WIRE_WATCH_KEY)) {
         wire_put_u8(b, (uint8_t)pick); /* an opcode that there may be or not */
         return;
@@ -196,7 +196,7 @@ static void serve(struct peer *p, size_t most)
         if (p->rest_at == p->rest.len)
             p->rest.len = p->rest_at = 0;
     }
-    assert(out.len <= ANSWER_SOFT_BYTES + (WIRE_VALUE_MAX + 8) + 64);
+    assert(out.len <= REPLY_SOFT_BYTES + (WIRE_VALUE_MAX + 8) + 64);
     p->ended = step == SESSION_END;
     el_buf_free(&out);
 }

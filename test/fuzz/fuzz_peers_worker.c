@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot/keeper.h"
+#include "snapshot/slot_table.h"
 #include "ckpt/layout.h"
 #include "fuzz/tape.h"
 #include "fuzz/vault.h"
@@ -15,29 +15,29 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { WORKERS = VAULT_WORKERS };
+enum { WORKERS = SHM_SLOTS_WORKERS };
 #define BUDGET ((uint64_t)1 << 40)
 
 #define X(NAME, name, number, fds, text)                                                                               \
-    static const struct el_field name##_fields[] = {WMSG_##name##_FIELDS(EL_FIELD_ROW, wmsg_##name) EL_FIELD_END};
-WMSG_LIST(X)
+    static const struct el_field name##_fields[] = {WORKER_MSG_##name##_FIELDS(EL_FIELD_ROW, wmsg_##name) EL_FIELD_END};
+WORKER_MSG_LIST(X)
 #undef X
 
 static const struct {
-    enum wmsg_type type;
+    enum worker_msg_type type;
     const struct el_field *fields;
 } rows[] = {
-#define X(NAME, name, number, fds, text) {WMSG_##NAME, name##_fields},
-    WMSG_LIST(X)
+#define X(NAME, name, number, fds, text) {WORKER_MSG_##NAME, name##_fields},
+    WORKER_MSG_LIST(X)
 #undef X
 };
 
 struct stage {
     struct tape *t;
-    struct keeper *k;
+    struct slot_table *k;
     el_usec now;
     uint64_t number;
-    struct vault vault;
+    struct shm_slots vault;
     bool compares;
     bool many; /* have been declared: once, for it takes its time */
     struct {
@@ -46,7 +46,7 @@ struct stage {
         bool released; /* its worker has declared other parts: the memory is the reader's, the slot is another one */
     } read[4];         /* slots that are being read, for a disk or another node */
     unsigned reads;
-    bool given[WORKERS][KEEPER_SLOTS]; /* to be written by its worker, or by who captures */
+    bool given[WORKERS][SLOT_TABLE_SLOTS]; /* to be written by its worker, or by who captures */
 };
 
 /* --- values at their limits --- */
@@ -68,7 +68,7 @@ static uint64_t number_of(const struct el_field *f, unsigned pick)
 
 static const char *text_of(const struct el_field *f, unsigned pick)
 {
-    static char longest[WMSG_IMAGES_MAX + 1], many[WMSG_IMAGES_MAX + 1];
+    static char longest[WORKER_MSG_IMAGES_MAX + 1], many[WORKER_MSG_IMAGES_MAX + 1];
     static const char *const texts[] = {"all", "a", "model", "", "../x", "f.pt", "rank0", "\x1b[2J", ".", "a/b"};
     static const char *const images[] = {"64/8192",
                                          "64/8192 64/100",
@@ -92,14 +92,14 @@ static const char *text_of(const struct el_field *f, unsigned pick)
         return images[pick % COUNT_OF(images)];
     if (strcmp(f->name, "images") == 0 && pick < 245) { /* of as many parts as there may be */
         size_t n = 0;
-        for (int i = 0; i < WMSG_PARTS_MAX; i++)
+        for (int i = 0; i < WORKER_MSG_PARTS_MAX; i++)
             n += (size_t)snprintf(many + n, sizeof many - n, "%s64/100", i ? " " : "");
         return many;
     }
     if (pick < 245)
         return texts[pick < 160 ? pick % 3 : pick % COUNT_OF(texts)];
     memset(longest, 'x', sizeof longest - 1);
-    longest[f->limit < WMSG_IMAGES_MAX ? f->limit : WMSG_IMAGES_MAX] = 0;
+    longest[f->limit < WORKER_MSG_IMAGES_MAX ? f->limit : WORKER_MSG_IMAGES_MAX] = 0;
     return longest;
 }
 
@@ -111,7 +111,7 @@ static void fill(const struct stage *s, const struct el_field *f, char *base, un
     if (own && (strcmp(f->name, "rank") == 0 || strcmp(f->name, "local_rank") == 0))
         *(uint64_t *)(void *)at = w;
     else if (own && strcmp(f->name, "proto") == 0)
-        *(uint64_t *)(void *)at = WMSG_PROTO;
+        *(uint64_t *)(void *)at = WORKER_MSG_PROTO;
     else if (own && strcmp(f->name, "round") == 0)
         *(uint64_t *)(void *)at = s->number;
     else if (own && (strcmp(f->name, "parts") == 0 || strcmp(f->name, "index") == 0))
@@ -130,31 +130,31 @@ static void fill(const struct stage *s, const struct el_field *f, char *base, un
 
 /* --- as it comes from the wire --- */
 
-static bool over_the_wire(const struct wmsg *m, struct wmsg *out, struct el_err *e)
+static bool over_the_wire(const struct worker_msg *m, struct worker_msg *out, struct el_err *e)
 {
     struct el_buf b = EL_BUF_INIT(NULL, 0);
-    bool good = wmsg_encode(m, &b) == 0 && wmsg_decode(b.v, b.len, out, e) == 0;
+    bool good = worker_msg_encode(m, &b) == 0 && worker_msg_decode(b.v, b.len, out, e) == 0;
     el_buf_free(&b);
     return good;
 }
 
-static void look_at_answer(struct stage *s, const struct keeper_action *a)
+static void look_at_answer(struct stage *s, const struct slot_table_action *a)
 {
-    const struct wmsg *m = keeper_reply(s->k, a->reply);
-    struct wmsg out;
+    const struct worker_msg *m = slot_table_reply(s->k, a->reply);
+    struct worker_msg out;
     struct el_err e = {0};
     if (!over_the_wire(m, &out, &e)) {
-        fprintf(stderr, "says what is refused: %s: %s\n", wmsg_name(m->type), e.text);
+        fprintf(stderr, "says what is refused: %s: %s\n", worker_msg_name(m->type), e.text);
         abort();
     }
-    wmsg_release(&out);
+    worker_msg_release(&out);
     vault_judge(&s->vault, s->k, a);
-    if (m->type == WMSG_SNAP_SLOT && !m->u.snap_slot.busy)
+    if (m->type == WORKER_MSG_SNAP_SLOT && !m->u.snap_slot.busy)
         s->given[a->worker][m->u.snap_slot.slot] = true;
 }
 
 /* What is summed was given out to be written, once. */
-static void look_at_sum(struct stage *s, const struct keeper_action *a)
+static void look_at_sum(struct stage *s, const struct slot_table_action *a)
 {
     if (!s->given[a->worker][a->slot])
         abort();
@@ -165,26 +165,26 @@ static void look_at_sum(struct stage *s, const struct keeper_action *a)
 static void look_at_slots(const struct stage *s)
 {
     for (unsigned w = 0; w < WORKERS; w++)
-        for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
-            const struct keeper_slot *slot = keeper_slot(s->k, w, i);
+        for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
+            const struct slot_table_slot *slot = slot_table_slot(s->k, w, i);
             bool named = slot->step >= 0 && slot->step <= CKPT_STEP_MAX;
-            bool empty = slot->state == KEEPER_FREE || slot->state == KEEPER_BROKEN;
-            if ((!named && !empty) || slot->bytes > WMSG_BYTES_MAX)
+            bool empty = slot->state == SLOT_TABLE_FREE || slot->state == SLOT_TABLE_BROKEN;
+            if ((!named && !empty) || slot->bytes > WORKER_MSG_BYTES_MAX)
                 abort();
         }
 }
 
-static void feed(struct stage *s, const struct keeper_event *ev)
+static void feed(struct stage *s, const struct slot_table_event *ev)
 {
-    const struct keeper_actions *did = keeper_step(s->k, ev);
-    keeper_check(s->k);
+    const struct slot_table_actions *did = slot_table_step(s->k, ev);
+    slot_table_check(s->k);
     for (unsigned i = 0; i < did->n; i++) {
-        const struct keeper_action *a = &did->v[i];
-        if (a->type == KEEPER_DO_SEND)
+        const struct slot_table_action *a = &did->v[i];
+        if (a->type == SLOT_TABLE_DO_SEND)
             look_at_answer(s, a);
-        if (a->type == KEEPER_DO_SUM)
+        if (a->type == SLOT_TABLE_DO_SUM)
             look_at_sum(s, a);
-        for (unsigned n = 0; n < s->reads && a->type == KEEPER_DO_RELEASE; n++)
+        for (unsigned n = 0; n < s->reads && a->type == SLOT_TABLE_DO_RELEASE; n++)
             s->read[n].released |= s->read[n].worker == a->worker;
         vault_take(&s->vault, a);
     }
@@ -193,20 +193,21 @@ static void feed(struct stage *s, const struct keeper_event *ev)
 
 /* --- what happens --- */
 
-static void tell(struct stage *s, unsigned w, const struct wmsg *m, bool away)
+static void tell(struct stage *s, unsigned w, const struct worker_msg *m, bool away)
 {
-    struct wmsg got;
+    struct worker_msg got;
     struct el_err e = {0};
     if (!over_the_wire(m, &got, &e))
         return;
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_MSG, .worker = w, .now = s->now, .away = away, .msg = &got});
-    wmsg_release(&got);
+    feed(s,
+         &(struct slot_table_event){.type = SLOT_TABLE_EV_MSG, .worker = w, .now = s->now, .away = away, .msg = &got});
+    worker_msg_release(&got);
 }
 
 static void say(struct stage *s, unsigned w)
 {
     unsigned row = take(s->t) % COUNT_OF(rows);
-    struct wmsg m = {.type = rows[row].type, .seq = take(s->t)};
+    struct worker_msg m = {.type = rows[row].type, .seq = take(s->t)};
     for (const struct el_field *f = rows[row].fields; f->name; f++)
         fill(s, f, (char *)&m.u, w);
     tell(s, w, &m, take(s->t) > 250);
@@ -216,11 +217,11 @@ static void say(struct stage *s, unsigned w)
 static void look_at_readers(const struct stage *s)
 {
     for (unsigned w = 0; w < WORKERS; w++)
-        for (unsigned i = 0; i < KEEPER_SLOTS; i++) {
+        for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
             unsigned readers = 0;
             for (unsigned n = 0; n < s->reads; n++)
                 readers += s->read[n].worker == w && s->read[n].slot == i && !s->read[n].released;
-            if (keeper_slot(s->k, w, i)->readers != readers)
+            if (slot_table_slot(s->k, w, i)->readers != readers)
                 abort();
         }
 }
@@ -228,17 +229,17 @@ static void look_at_readers(const struct stage *s)
 /* Somebody begins to read a slot, or has read it. */
 static void read_slot(struct stage *s, unsigned w, unsigned x)
 {
-    if (x % 2 && s->reads < COUNT_OF(s->read) && keeper_take(s->k, w, x / 2 % KEEPER_SLOTS)) {
-        unsigned slot = x / 2 % KEEPER_SLOTS;
+    if (x % 2 && s->reads < COUNT_OF(s->read) && slot_table_take(s->k, w, x / 2 % SLOT_TABLE_SLOTS)) {
+        unsigned slot = x / 2 % SLOT_TABLE_SLOTS;
         s->read[s->reads].worker = w;
         s->read[s->reads].slot = slot;
         s->read[s->reads].released = false;
-        s->read[s->reads++].gen = keeper_slot(s->k, w, slot)->gen;
+        s->read[s->reads++].gen = slot_table_slot(s->k, w, slot)->gen;
     } else if (x % 2 == 0 && s->reads) {
         unsigned i = x / 2 % s->reads;
-        struct keeper_event ev = {.type = KEEPER_EV_READ, .now = s->now, .ok = x < 240};
+        struct slot_table_event ev = {.type = SLOT_TABLE_EV_READ, .now = s->now, .ok = x < 240};
         ev.worker = s->read[i].worker, ev.slot = s->read[i].slot, ev.gen = s->read[i].gen;
-        if (!s->read[i].released && keeper_slot(s->k, ev.worker, ev.slot)->gen != ev.gen)
+        if (!s->read[i].released && slot_table_slot(s->k, ev.worker, ev.slot)->gen != ev.gen)
             abort(); /* it was written meanwhile */
         s->read[i] = s->read[--s->reads];
         feed(s, &ev);
@@ -248,12 +249,13 @@ static void read_slot(struct stage *s, unsigned w, unsigned x)
 /* What a script does that has not lost its way, so that there is something to lose. */
 static void declare(struct stage *s, unsigned w)
 {
-    const struct wmsg said[] = {
-        {.type = WMSG_HELLO, .u.hello = {.proto = WMSG_PROTO, .rank = w, .local_rank = w, .round = s->number}},
-        {.type = WMSG_PART, .u.part = {.index = 0, .name = "model", .shard_id = "all", .file = ""}},
-        {.type = WMSG_PART, .u.part = {.index = 1, .name = "optim", .shard_id = "all", .file = ""}},
-        {.type = WMSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 2}},
-        {.type = WMSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 1}}};
+    const struct worker_msg said[] = {
+        {.type = WORKER_MSG_HELLO,
+         .u.hello = {.proto = WORKER_MSG_PROTO, .rank = w, .local_rank = w, .round = s->number}},
+        {.type = WORKER_MSG_PART, .u.part = {.index = 0, .name = "model", .shard_id = "all", .file = ""}},
+        {.type = WORKER_MSG_PART, .u.part = {.index = 1, .name = "optim", .shard_id = "all", .file = ""}},
+        {.type = WORKER_MSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 2}},
+        {.type = WORKER_MSG_DECLARE, .u.declare = {.layout_id = "all", .parts = 1}}};
     bool both = take(s->t) % 2;
     for (size_t i = 0; i < COUNT_OF(said); i++)
         if (both ? i < 4 : i != 2 && i != 3)
@@ -263,8 +265,8 @@ static void declare(struct stage *s, unsigned w)
 /* The slot of this worker that it may write to, with its step. */
 static int slot_given(const struct stage *s, unsigned w)
 {
-    for (unsigned i = 0; i < KEEPER_SLOTS; i++)
-        if (keeper_slot(s->k, w, i)->state == KEEPER_WRITING)
+    for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
+        if (slot_table_slot(s->k, w, i)->state == SLOT_TABLE_WRITING)
             return (int)i;
     return -1;
 }
@@ -278,18 +280,18 @@ static void behave(struct stage *s, unsigned w)
         "64/8192 64/1048576"};
     unsigned what = take(s->t), x = take(s->t);
     int slot = slot_given(s, w);
-    struct wmsg m = {.type = WMSG_RESTORE_QUERY, .seq = what};
+    struct worker_msg m = {.type = WORKER_MSG_RESTORE_QUERY, .seq = what};
     m.u.restore_query = (struct wmsg_restore_query){.layout_id = "all"};
     if (what % 4 == 1) {
-        m.type = WMSG_SNAP_BEGIN;
+        m.type = WORKER_MSG_SNAP_BEGIN;
         m.u.snap_begin = (struct wmsg_snap_begin){
             .step = step_of(x), .images = sizes[what / 4 % COUNT_OF(sizes)], .persist = what > 192};
     } else if (what % 4 == 2) {
-        m.type = WMSG_SNAP_COMMIT;
+        m.type = WORKER_MSG_SNAP_COMMIT;
         m.u.snap_commit = (struct wmsg_snap_commit){.slot = slot < 0 ? x % 2 : (unsigned)slot};
-        m.u.snap_commit.step = keeper_slot(s->k, w, (unsigned)m.u.snap_commit.slot)->step;
+        m.u.snap_commit.step = slot_table_slot(s->k, w, (unsigned)m.u.snap_commit.slot)->step;
     } else if (what % 4 == 3) {
-        m.type = WMSG_RESTORE_DONE;
+        m.type = WORKER_MSG_RESTORE_DONE;
         m.u.restore_done = (struct wmsg_restore_done){.step = step_of(x), .ok = what > 64, .why = "no"};
     }
     tell(s, w, &m, false);
@@ -300,22 +302,22 @@ static const uint64_t lacks_own[4] = {0, 1, 2, 3}; /* of what is on disk */
 /* All go back to what one of them holds, or did. */
 static void go_back(struct stage *s)
 {
-    const struct keeper_slot *slot = keeper_slot(s->k, take(s->t) % WORKERS, take(s->t) % KEEPER_SLOTS);
-    feed(s, &(struct keeper_event){.type = KEEPER_EV_CHOSEN,
-                                   .now = s->now,
-                                   .step = slot->step < 0 ? KEEPER_NO_STEP : slot->step,
-                                   .lineage = slot->lineage,
-                                   .on_disk = take(s->t) % 4 ? NULL : &lacks_own[take(s->t) % 4]});
+    const struct slot_table_slot *slot = slot_table_slot(s->k, take(s->t) % WORKERS, take(s->t) % SLOT_TABLE_SLOTS);
+    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN,
+                                       .now = s->now,
+                                       .step = slot->step < 0 ? SLOT_TABLE_NO_STEP : slot->step,
+                                       .lineage = slot->lineage,
+                                       .on_disk = take(s->t) % 4 ? NULL : &lacks_own[take(s->t) % 4]});
 }
 
 /* As many parts as there may be, and one more. */
 static void declare_many(struct stage *s, unsigned w)
 {
     char name[16];
-    struct wmsg m = {.type = WMSG_PART, .u.part = {.name = name, .shard_id = "all", .file = ""}};
+    struct worker_msg m = {.type = WORKER_MSG_PART, .u.part = {.name = name, .shard_id = "all", .file = ""}};
     s->many = true;
-    for (unsigned i = 0; i <= WMSG_PARTS_MAX + 1; i++) {
-        m.u.part.index = i < WMSG_PARTS_MAX ? i : WMSG_PARTS_MAX - 1;
+    for (unsigned i = 0; i <= WORKER_MSG_PARTS_MAX + 1; i++) {
+        m.u.part.index = i < WORKER_MSG_PARTS_MAX ? i : WORKER_MSG_PARTS_MAX - 1;
         snprintf(name, sizeof name, "p%u", i);
         tell(s, w, &m, false);
     }
@@ -324,7 +326,7 @@ static void declare_many(struct stage *s, unsigned w)
 static void settle(struct stage *s)
 {
     unsigned pick = take(s->t), luck = take(s->t);
-    struct keeper_event ev;
+    struct slot_table_event ev;
     if (!vault_settle(&s->vault, pick, luck, &ev))
         return;
     ev.now = s->now;
@@ -334,26 +336,27 @@ static void settle(struct stage *s)
 static void happens(struct stage *s, unsigned w)
 {
     unsigned what = take(s->t) % 9, x = take(s->t);
-    struct keeper_event ev = {.type = KEEPER_EV_GONE, .worker = w, .now = s->now};
+    struct slot_table_event ev = {.type = SLOT_TABLE_EV_GONE, .worker = w, .now = s->now};
     switch (what) {
     case 0: s->now += EL_SEC(60); return;
-    case 1: ev.type = KEEPER_EV_ROUND, ev.number = ++s->number, ev.lineage = x; break;
+    case 1: ev.type = SLOT_TABLE_EV_ROUND, ev.number = ++s->number, ev.lineage = x; break;
     case 2:
-        ev.type = KEEPER_EV_CHOSEN, ev.step = step_of(x) < -1 ? -1 : step_of(x), ev.lineage = x % 4,
+        ev.type = SLOT_TABLE_EV_CHOSEN, ev.step = step_of(x) < -1 ? -1 : step_of(x), ev.lineage = x % 4,
         ev.on_disk = x & 1 ? &lacks_own[x / 4 % 4] : NULL;
         break;
-    case 3: ev.type = KEEPER_EV_CONFIRMED, ev.lineage = x; break;
-    case 4: ev.type = x % 2 ? KEEPER_EV_AGAIN : KEEPER_EV_LATE, ev.text = "late"; break;
+    case 3: ev.type = SLOT_TABLE_EV_CONFIRMED, ev.lineage = x; break;
+    case 4: ev.type = x % 2 ? SLOT_TABLE_EV_AGAIN : SLOT_TABLE_EV_LATE, ev.text = "late"; break;
     case 5: {
-        struct el_field f = {.name = "images", .limit = WMSG_IMAGES_MAX};
-        int slot = keeper_capture(s->k, w, step_of(x), x % 4);
+        struct el_field f = {.name = "images", .limit = WORKER_MSG_IMAGES_MAX};
+        int slot = slot_table_capture(s->k, w, step_of(x), x % 4);
         if (slot < 0)
             return;
         s->given[w][slot] = true;
-        ev.type = KEEPER_EV_CAPTURED, ev.slot = (unsigned)slot, ev.ok = x & 1, ev.images = text_of(&f, x), ev.text = "";
+        ev.type = SLOT_TABLE_EV_CAPTURED, ev.slot = (unsigned)slot, ev.ok = x & 1, ev.images = text_of(&f, x),
+        ev.text = "";
         break;
     }
-    case 6: keeper_captures_end(s->k, step_of(x)); return;
+    case 6: slot_table_captures_end(s->k, step_of(x)); return;
     case 7: read_slot(s, w, x); return;
     default: break;
     }
@@ -366,7 +369,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tape t = {data, data + size};
     unsigned how = take(&t);
-    struct keeper_conf conf = {.workers = WORKERS, .budget_bytes = how % 8 ? BUDGET : 0, .live = true};
+    struct slot_table_conf conf = {.workers = WORKERS, .budget_bytes = how % 8 ? BUDGET : 0, .live = true};
     conf.files = how & 8;
     conf.waits = how & 16;
     conf.disk = how & 32;
@@ -376,8 +379,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct el_mem mem = EL_MEM_INIT((size_t)64 << 20);
     struct stage s = {.t = &t, .now = EL_SEC(1), .number = 1, .vault = {.budget = BUDGET}};
     s.compares = conf.compares;
-    s.k = keeper_new(&conf, &mem);
-    feed(&s, &(struct keeper_event){.type = KEEPER_EV_ROUND, .number = 1});
+    s.k = slot_table_new(&conf, &mem);
+    feed(&s, &(struct slot_table_event){.type = SLOT_TABLE_EV_ROUND, .number = 1});
     while (t.at < t.end) {
         unsigned what = take(&t), w = what % WORKERS;
         if (what < 48)
@@ -395,7 +398,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             settle(&s);
     }
-    keeper_free(s.k);
+    slot_table_free(s.k);
     if (mem.used_bytes)
         abort();
     return 0;

@@ -40,22 +40,22 @@ static bool holds(const struct cluster_agent *a, int64_t step)
     return false;
 }
 
-static enum lastwords_level level(const struct cluster_agent *a, int64_t step)
+static enum emergency_ckpt_level level(const struct cluster_agent *a, int64_t step)
 {
     const struct cluster_capture *x = &a->capture;
     int64_t begun = x->inside > x->live ? x->inside : x->live;
     if (holds(a, step))
-        return LASTWORDS_HAS;
+        return EMERGENCY_CKPT_HAS;
     if (!x->running || x->out || !a->alive || begun > step || x->live < 0)
-        return LASTWORDS_NO;
-    return x->live == step ? LASTWORDS_CAN : x->limit >= step ? LASTWORDS_MAY : LASTWORDS_NO;
+        return EMERGENCY_CKPT_NO;
+    return x->live == step ? EMERGENCY_CKPT_CAN : x->limit >= step ? EMERGENCY_CKPT_MAY : EMERGENCY_CKPT_NO;
 }
 
 static void start_copy(struct cluster *c, uint32_t who)
 {
     struct cluster_agent *a = &c->agent[who];
     struct cluster_capture *x = &a->capture;
-    if (level(a, x->step) != LASTWORDS_CAN) {
+    if (level(a, x->step) != EMERGENCY_CKPT_CAN) {
         push(c, who, 0, CAPTURES_TELL);
         return;
     }
@@ -135,14 +135,14 @@ static void make(struct cluster *c, uint32_t who)
             best = at[i] < last && at[i] > best ? at[i] : best;
         if (best < 0)
             break;
-        char l = lastwords_letter(level(a, best));
+        char l = emergency_ckpt_letter(level(a, best));
         bool broken = saves_is_broken(c, who, best) && l == 'h';
         n += (size_t)snprintf(x->text + n, sizeof x->text - n, "%s%lld:%c,%c0,%c1", n ? " " : "", (long long)best, l,
                               broken ? 'n' : l, l);
         last = best;
     }
-    bool copied =
-        x->step >= 0 && !x->copying && level(a, x->step) != LASTWORDS_CAN && level(a, x->step) != LASTWORDS_MAY;
+    bool copied = x->step >= 0 && !x->copying && level(a, x->step) != EMERGENCY_CKPT_CAN &&
+                  level(a, x->step) != EMERGENCY_CKPT_MAY;
     x->said = (struct member_stand){.number = a->number,
                                     .coord = a->coord,
                                     .serial = ++x->serial,
@@ -241,8 +241,8 @@ void captures_order(struct cluster *c, uint32_t who, const struct msg_ckpt_captu
 {
     struct cluster_agent *a = &c->agent[who];
     struct cluster_capture *x = &a->capture;
-    if (!x->running && (o->what != LASTWORDS_FREEZE || a->told || !begin(c, who))) {
-        if (o->what != LASTWORDS_OVER)
+    if (!x->running && (o->what != EMERGENCY_CKPT_FREEZE || a->told || !begin(c, who))) {
+        if (o->what != EMERGENCY_CKPT_OVER)
             push(c, who, 0, CAPTURES_TELL);
         return;
     }
@@ -250,9 +250,9 @@ void captures_order(struct cluster *c, uint32_t who, const struct msg_ckpt_captu
         x->limit = o->limit;
         push(c, who, 0, CAPTURES_TELL);
     }
-    if (o->what == LASTWORDS_OVER) {
+    if (o->what == EMERGENCY_CKPT_OVER) {
         finish(c, who);
-    } else if (o->what == LASTWORDS_COPY && o->heard == x->serial && o->step != x->step && !x->copying) {
+    } else if (o->what == EMERGENCY_CKPT_COPY && o->heard == x->serial && o->step != x->step && !x->copying) {
         x->step = o->step;
         x->kept = o->kept;
         start_copy(c, who);
@@ -362,8 +362,8 @@ bool captures_local(struct cluster *c, const struct cluster_item *it, struct mem
 /* The coordinator thinks that a step is held: whoever was there all the time holds it. */
 void captures_check(struct cluster *c)
 {
-    const struct lastwords *w = &c->r->lastwords;
-    if (w->state != LASTWORDS_IS_OVER || w->step == LASTWORDS_NO_STEP || c->captured_round == c->r->number)
+    const struct emergency_ckpt *w = &c->r->lastwords;
+    if (w->state != EMERGENCY_CKPT_IS_OVER || w->step == EMERGENCY_CKPT_NO_STEP || c->captured_round == c->r->number)
         return;
     c->captured_round = c->r->number;
     c->captures_done++;

@@ -375,16 +375,16 @@ void cluster_again_at(struct cluster *c, const struct cluster_item *it, el_usec 
 /* What the workers of a node that failed say: nothing of the program, the node's hardware, or always the same
  * exception.
  */
-static struct decide_digest cluster_digest(struct cluster *c, const struct cluster_item *it)
+static struct restart_digest cluster_digest(struct cluster *c, const struct cluster_item *it)
 {
-    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct restart_digest d = {.kind = RESTART_SILENT};
     if (it->event != MEMBER_EV_CLOSED || it->result != MEMBER_FAILED)
         return d;
-    d.kind = DECIDE_OTHER;
+    d.kind = RESTART_OTHER;
     d.witnesses = 1;
     d.hardware = el_rng_below(&c->words, 4) == 0;
     if (el_rng_below(&c->words, 20) == 0) {
-        d.kind = DECIDE_CODE;
+        d.kind = RESTART_CODE;
         memcpy(d.what, "ValueError", 11);
         memcpy(d.place, "train.py:1", 11);
         c->same++;
@@ -404,7 +404,7 @@ static void on_local(struct cluster *c, const struct cluster_item *it)
     if (it->event == MEMBER_EV_DELIVERED && !a->link)
         return;
     struct member_incident x = {.time = c->now, .code = 3, .signal = -1, .text = "exit code 3"};
-    const struct decide_digest digest = cluster_digest(c, it);
+    const struct restart_digest digest = cluster_digest(c, it);
     struct member_event ev = {.type = it->event,
                               .result = it->result,
                               .ok = it->ok,
@@ -520,7 +520,7 @@ static void set_up(struct cluster *c)
                                          .grace_ms = 3000,
                                          .replace_wait_ms = cluster_below(c, 4) ? 0 : 3000,
                                          .stable_window_ms = cluster_below(c, 4) ? 0 : 5000};
-    c->conf.set.restart_policy = el_rng_below(&c->words, 4) ? DECIDE_SMART : el_rng_below(&c->words, 3);
+    c->conf.set.restart_policy = el_rng_below(&c->words, 4) ? RESTART_SMART : el_rng_below(&c->words, 3);
     c->conf.set.quarantine_ms = el_rng_below(&c->words, 2) ? 5000 : 0;
     snprintf(c->conf.run_id, sizeof c->conf.run_id, "job");
     c->conf.room = rdzv_room(&c->conf.set) + c->n;
@@ -533,7 +533,7 @@ static void set_up(struct cluster *c)
     c->restores = !c->quiet && c->seed % 3 == 2;
     c->conf.set.allow_fresh = 1;
     c->saves = c->restores && c->n < 40 && el_rng_below(&c->stores, 2);
-    c->conf.set.ckpt_store = c->saves ? SAVING_SHARED : SAVING_OFF;
+    c->conf.set.ckpt_store = c->saves ? CKPT_COMMIT_SHARED : CKPT_COMMIT_OFF;
     c->conf.set.lastwords_ms = c->saves ? 3000 : 0;
     c->captures = c->saves && el_rng_below(&c->lives, 2);
     bool ranked = cluster_below(c, 3) == 0;

@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #include "member/member.h"
-#include "coord/probing.h"
+#include "coord/health_check.h"
 #include "coord/rdzv.h"
 #include "util/rng.h"
 #include "coord/restore.h"
-#include "snapshot/pin.h"
+#include "snapshot/slot_pin.h"
 
 #define CLUSTER_TRACE_MAX 60
 #define CLUSTER_COORD     UINT32_MAX /* as a party of a connection, and as whom a trace line speaks of */
@@ -83,7 +83,7 @@ struct cluster_probe { /* what an agent does for a health check */
     uint64_t serial;
     struct msg_probe order; /* strings are not to be looked at */
     uint32_t peer;
-    enum probing_outcome outcome;
+    enum health_check_outcome outcome;
 };
 
 #define CLUSTER_DISK_MAX    4
@@ -145,15 +145,15 @@ struct cluster_restore {                   /* what a node holds of the training 
 #define CLUSTER_TAKEN_MAX 16u
 
 struct cluster_common { /* which steps a node keeps, and says that it has */
-    struct pin pin;
-    struct pin_worker w;
-    struct pin_step passed, common, useless[2 * PIN_TOLD];
+    struct slot_pin pin;
+    struct slot_pin_worker w;
+    struct slot_pin_step passed, common, useless[2 * SLOT_PIN_TOLD];
     unsigned useless_n;
     int64_t from;
     bool stuck;
-    struct pin_step taken[CLUSTER_TAKEN_MAX]; /* the last ones, since all went on together */
+    struct slot_pin_step taken[CLUSTER_TAKEN_MAX]; /* the last ones, since all went on together */
     unsigned taken_n;
-    struct pin_told told;
+    struct slot_pin_told told;
     struct member_taken said;
     char whole[96], coming[96];
 };

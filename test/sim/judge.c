@@ -4,18 +4,18 @@
 
 #include <signal.h>
 
-#include "agent/hindsight.h"
+#include "agent/signal_settle.h"
 
 /* A stop may take so long, whatever the processes do: until they are killed, then state D twice (leader, leftovers) and
  * one linger. */
 static el_usec leaders_gone_by(const struct world *w)
 {
-    return w->judge.kill_by + POLICY_STUCK + EL_MS(10);
+    return w->judge.kill_by + WORKER_GROUP_STUCK + EL_MS(10);
 }
 
 static el_usec leftovers_gone_by(const struct world *w)
 {
-    return w->judge.all_gone_at + POLICY_LINGER + POLICY_STUCK + EL_MS(10);
+    return w->judge.all_gone_at + WORKER_GROUP_LINGER + WORKER_GROUP_STUCK + EL_MS(10);
 }
 
 static void want_stop(struct world *w, int sig, el_usec grace)
@@ -54,7 +54,8 @@ static void condemn(struct world *w, unsigned slot)
 /* A failure may lead to another attempt. */
 static bool restarts(const struct world *w)
 {
-    return w->judge.attempts <= w->conf.max_restarts && !w->agent.group.stuck && w->conf.restart_policy != DECIDE_NEVER;
+    return w->judge.attempts <= w->conf.max_restarts && !w->agent.group.stuck &&
+           w->conf.restart_policy != RESTART_NEVER;
 }
 
 static void on_exited(struct world *w, const struct agent_event *ev, const struct world_proc *ended)
@@ -78,8 +79,9 @@ static void on_exited(struct world *w, const struct agent_event *ev, const struc
     bool farewell = ev->signal == SIGTERM || ev->signal == SIGKILL || ev->signal == SIGINT || ev->signal == SIGHUP;
     bool first = j->verdict == AGENT_NO_CAUSE, others = world_leaders(w) || w->spawn_open;
     if (first || j->open)
-        j->hindsight =
-            !farewell || ev->signal == SIGKILL ? 0 : w->now + (restarts(w) ? HINDSIGHT_INSTANT : HINDSIGHT_LONG);
+        j->hindsight = !farewell || ev->signal == SIGKILL
+                           ? 0
+                           : w->now + (restarts(w) ? SIGNAL_SETTLE_INSTANT : SIGNAL_SETTLE_LONG);
     if (w->conf.consequence && !farewell && (j->open || (first && others))) {
         blame(w, AGENT_WORKER_FAILED, ev->slot);
         if (j->open && w->now >= j->open_until)
@@ -196,7 +198,7 @@ void judge_event(struct world *w, const struct agent_event *ev, const struct wor
     case AGENT_EV_HUNG: on_hung(w, ev); break;
     case AGENT_EV_COLLECTED:
         w->judge.collected = true;
-        w->judge.hopeless = ev->digest && ev->digest->kind != DECIDE_PASSING;
+        w->judge.hopeless = ev->digest && ev->digest->kind != RESTART_PASSING;
         break;
     case AGENT_EV_CAPTURED:
         if (ev->attempt == w->agent.attempts)
@@ -254,38 +256,38 @@ static void on_signal_all(struct world *w, int sig)
             world_fail(w, "slot %u is told twice to end", i);
 }
 
-static void on_sweep(struct world *w, const struct policy_action *p)
+static void on_sweep(struct world *w, const struct worker_group_action *p)
 {
     const struct world_judge *j = &w->judge;
-    if (p->type == POLICY_SWEEP_SLOT && w->leader[p->slot] >= 0)
+    if (p->type == WORKER_GROUP_SWEEP_SLOT && w->leader[p->slot] >= 0)
         world_fail(w, "the session of slot %u is swept while its leader lives", p->slot);
-    if (p->type == POLICY_SWEEP_SLOT && p->signal == SIGKILL && !may_kill(w) &&
-        w->now < j->gone_at[p->slot] + POLICY_LINGER)
+    if (p->type == WORKER_GROUP_SWEEP_SLOT && p->signal == SIGKILL && !may_kill(w) &&
+        w->now < j->gone_at[p->slot] + WORKER_GROUP_LINGER)
         world_fail(w, "leftovers of slot %u are killed before their time is over", p->slot);
-    if (p->type != POLICY_SWEEP_ALL)
+    if (p->type != WORKER_GROUP_SWEEP_ALL)
         return;
     for (unsigned i = 0; i < w->conf.slots; i++)
         if (w->leader[i] >= 0 && !w->agent.group.stuck)
             world_fail(w, "orphans are swept while slot %u is up", i);
-    if (p->signal == SIGKILL && !may_kill(w) && w->now < j->all_gone_at + POLICY_LINGER)
+    if (p->signal == SIGKILL && !may_kill(w) && w->now < j->all_gone_at + WORKER_GROUP_LINGER)
         world_fail(w, "leftovers are killed before their time is over");
 }
 
-static void on_group(struct world *w, const struct policy_action *p)
+static void on_group(struct world *w, const struct worker_group_action *p)
 {
     switch (p->type) {
-    case POLICY_SPAWN: on_spawn(w, p->slot); break;
-    case POLICY_SIGNAL_ALL: on_signal_all(w, p->signal); break;
-    case POLICY_SWEEP_SLOT:
-    case POLICY_SWEEP_ALL: on_sweep(w, p); break;
+    case WORKER_GROUP_SPAWN: on_spawn(w, p->slot); break;
+    case WORKER_GROUP_SIGNAL_ALL: on_signal_all(w, p->signal); break;
+    case WORKER_GROUP_SWEEP_SLOT:
+    case WORKER_GROUP_SWEEP_ALL: on_sweep(w, p); break;
     }
 }
 
 /* The policy forbids another attempt. */
 static bool is_forbidden(const struct world *w)
 {
-    enum decide_policy p = w->conf.restart_policy;
-    return p == DECIDE_NEVER || (p == DECIDE_SMART && w->judge.hopeless);
+    enum restart_policy p = w->conf.restart_policy;
+    return p == RESTART_NEVER || (p == RESTART_SMART && w->judge.hopeless);
 }
 
 static void on_prepare(struct world *w)
@@ -359,7 +361,7 @@ static void on_end(struct world *w)
 
 void judge_action(struct world *w, const struct agent_action *x, const struct agent_event *ev)
 {
-    if (w->judge.ends && (x->type != AGENT_DO_GROUP || x->group.type == POLICY_SPAWN))
+    if (w->judge.ends && (x->type != AGENT_DO_GROUP || x->group.type == WORKER_GROUP_SPAWN))
         world_fail(w, "an action after the end");
     switch (x->type) {
     case AGENT_DO_PREPARE: on_prepare(w); break;
@@ -408,7 +410,7 @@ void judge_action(struct world *w, const struct agent_action *x, const struct ag
 /* The core's ledger, which the failure report reads, is what really happened. */
 static void check_ledger(struct world *w, unsigned slot)
 {
-    const struct policy_slot *s = &w->agent.group.slot[slot];
+    const struct worker_group_slot *s = &w->agent.group.slot[slot];
     const struct world_judge *j = &w->judge;
     if (s->signalled != j->was_told[slot])
         world_fail(w, "slot %u: the ledger says that elrun %s it", slot, s->signalled ? "signalled" : "did not signal");

@@ -52,7 +52,7 @@ static void check_size(struct cluster *c, const struct msg_world *w)
                      (unsigned long long)s->min, (unsigned long long)s->max, (unsigned long long)s->unit);
     if (w->restarts > s->max_restarts)
         cluster_fail(c, "restart %llu of %llu", (unsigned long long)w->restarts, (unsigned long long)s->max_restarts);
-    if (w->restarts && s->restart_policy == DECIDE_NEVER)
+    if (w->restarts && s->restart_policy == RESTART_NEVER)
         cluster_fail(c, "restart %llu, and --restart-policy=never", (unsigned long long)w->restarts);
     /* What the journal does not have, a coordinator that is restarted would give out again. */
     if (!c->unkept && (!c->has_journal || c->journal.number < w->number))
@@ -197,8 +197,8 @@ static const struct cluster_round *last_known(const struct cluster *c)
 void judge_end(struct cluster *c, unsigned status)
 {
     /* The same exception in two rounds may end the job before its budget does. */
-    enum decide_policy policy = (enum decide_policy)c->conf.set.restart_policy;
-    bool decided = policy == DECIDE_NEVER || (policy == DECIDE_SMART && c->same > 1);
+    enum restart_policy policy = (enum restart_policy)c->conf.set.restart_policy;
+    bool decided = policy == RESTART_NEVER || (policy == RESTART_SMART && c->same > 1);
     if (status == 3 && !decided && failed_rounds(c) <= c->conf.set.max_restarts &&
         c->rounds <= c->conf.set.max_fruitless)
         cluster_fail(c, "the job ends, but only %u rounds had a failure, %llu restarts were allowed", failed_rounds(c),

@@ -97,17 +97,17 @@ void probes_order(struct cluster *c, uint32_t who, const struct msg_probe *o)
     if (!p->on) {
         *p = (struct cluster_probe){.on = true, .serial = ++c->probe_serial};
         p->order = *o;
-        p->peer = o->kind == PROBING_PAIR ? number_of(o->peer) : CLUSTER_COORD;
-        if (o->kind == PROBING_LOCAL || o->kind == PROBING_AFTER)
+        p->peer = o->kind == HEALTH_CHECK_PAIR ? number_of(o->peer) : CLUSTER_COORD;
+        if (o->kind == HEALTH_CHECK_LOCAL || o->kind == HEALTH_CHECK_AFTER)
             later(c, who, some_time(c, true), MEMBER_EV_PROBED);
-        else if (o->kind == PROBING_PAIR && !o->guest)
+        else if (o->kind == HEALTH_CHECK_PAIR && !o->guest)
             later(c, who, some_time(c, true), MEMBER_EV_PROBE_ID);
-        if (o->kind == PROBING_PAIR)
+        if (o->kind == HEALTH_CHECK_PAIR)
             later(c, who, CHILD_LIMIT, MEMBER_EV_PROBED)->late = true; /* the other end never came */
     }
-    if (o->kind == PROBING_PAIR && o->parted && !p->done)
+    if (o->kind == HEALTH_CHECK_PAIR && o->parted && !p->done)
         later(c, who, EL_MS(1) + el_rng_below(&c->hardware, EL_MS(50)), MEMBER_EV_PROBED)->parted = true;
-    if (o->kind != PROBING_PAIR || !o->guest || !*o->ids || p->met || o->parted)
+    if (o->kind != HEALTH_CHECK_PAIR || !o->guest || !*o->ids || p->met || o->parted)
         return;
     p->met = true;
     /* Both ends are there, or this one finds nobody. */
@@ -146,18 +146,18 @@ bool probes_local(struct cluster *c, const struct cluster_item *it)
     if (it->late && p->met && !it->parted)
         return false; /* they have met: the other result comes */
     p->done = true;
-    p->outcome = PROBING_OK;
-    if (p->order.kind == PROBING_LOCAL && a->bad_alone)
-        p->outcome = PROBING_FAILED;
-    if (p->order.kind == PROBING_AFTER && a->bad_late)
-        p->outcome = PROBING_FAILED;
-    if (p->order.kind != PROBING_PAIR)
+    p->outcome = HEALTH_CHECK_OK;
+    if (p->order.kind == HEALTH_CHECK_LOCAL && a->bad_alone)
+        p->outcome = HEALTH_CHECK_FAILED;
+    if (p->order.kind == HEALTH_CHECK_AFTER && a->bad_late)
+        p->outcome = HEALTH_CHECK_FAILED;
+    if (p->order.kind != HEALTH_CHECK_PAIR)
         return true;
     const struct cluster_agent *b = &c->agent[p->peer];
     bool there = it->met && b->up && b->life == it->peer_life;
     bool well = !is_seen_in_pairs(a) && !is_seen_in_pairs(b) && !is_link_bad(c, it->who, p->peer);
     if (!there || !well)
-        p->outcome = PROBING_FAILED;
+        p->outcome = HEALTH_CHECK_FAILED;
     return true;
 }
 
@@ -175,16 +175,17 @@ void probes_tell(struct cluster *c, uint32_t who, enum msg_type what)
     }
     for (unsigned page = 0; page < PAGES; page++) {
         bool last = page + 1 == PAGES;
-        m.u.probe_result = (struct msg_probe_result){.number = o->number,
-                                                     .coord = o->coord,
-                                                     .probe = o->probe,
-                                                     .stage = o->stage,
-                                                     .page = page,
-                                                     .rail = o->kind == PROBING_PAIR ? 0 : -1,
-                                                     .outcome = last ? p->outcome : PROBING_OK,
-                                                     .text = last && p->outcome == PROBING_FAILED ? "it failed" : "",
-                                                     .lines = "{\"t\":\"check\",\"name\":\"shm\",\"state\":\"warn\"}\n",
-                                                     .more = !last};
+        m.u.probe_result =
+            (struct msg_probe_result){.number = o->number,
+                                      .coord = o->coord,
+                                      .probe = o->probe,
+                                      .stage = o->stage,
+                                      .page = page,
+                                      .rail = o->kind == HEALTH_CHECK_PAIR ? 0 : -1,
+                                      .outcome = last ? p->outcome : HEALTH_CHECK_OK,
+                                      .text = last && p->outcome == HEALTH_CHECK_FAILED ? "it failed" : "",
+                                      .lines = "{\"t\":\"check\",\"name\":\"shm\",\"state\":\"warn\"}\n",
+                                      .more = !last};
         net_send(c, a->link, true, &m);
     }
 }
@@ -203,7 +204,7 @@ void probes_ordered(struct cluster *c, uint32_t who, const struct msg_probe *o)
         for (uint32_t i = 0; i < c->n; i++)
             c->agent[i].checked = false;
     }
-    if (o->kind == PROBING_LOCAL && !a->checked) {
+    if (o->kind == HEALTH_CHECK_LOCAL && !a->checked) {
         a->checked = true;
         a->checked_life = a->life;
         c->checked++;

@@ -76,8 +76,8 @@ static void saw(struct story *s, int i, uint64_t number)
 static void probe_line(struct story *s, int i, const char *sep, const struct msg_probe *p)
 {
     static const char *const kinds[] = {
-        [PROBING_LOCAL] = "checks", [PROBING_REST] = "rests", [PROBING_AFTER] = "after"};
-    if (p->kind != PROBING_PAIR)
+        [HEALTH_CHECK_LOCAL] = "checks", [HEALTH_CHECK_REST] = "rests", [HEALTH_CHECK_AFTER] = "after"};
+    if (p->kind != HEALTH_CHECK_PAIR)
         put(s, "%s%c: %s", sep, 'a' + i, kinds[p->kind]);
     else
         put(s, "%s%c: %s %s%s%s%s", sep, 'a' + i, p->guest ? "to" : "from", p->peer, *p->ids ? ", " : "", p->ids,
@@ -146,9 +146,9 @@ static void order(struct story *s, int i, bool *any)
         return;
     const struct msg_ckpt_capture *c = &m.u.ckpt_capture;
     put(s, "%s%c: ", *any ? "; " : " -> ", 'a' + i);
-    if (c->what == LASTWORDS_FREEZE)
+    if (c->what == EMERGENCY_CKPT_FREEZE)
         put(s, "hold back, up to %lld", (long long)c->limit);
-    else if (c->what == LASTWORDS_COPY)
+    else if (c->what == EMERGENCY_CKPT_COPY)
         put(s, "copy %lld, keep %lld", (long long)c->step, (long long)c->kept);
     else
         put(s, "let go %llu", (unsigned long long)c->number);
@@ -390,7 +390,7 @@ void story_fails(struct story *s, unsigned ms, char node, unsigned local_rank, i
     story_tell(s, node, &m);
 }
 
-void story_probed(struct story *s, unsigned ms, char node, enum probing_outcome outcome)
+void story_probed(struct story *s, unsigned ms, char node, enum health_check_outcome outcome)
 {
     story_until(s, ms);
     const struct msg_probe *o = &s->node[node - 'a'].last.u.probe;
@@ -399,9 +399,9 @@ void story_probed(struct story *s, unsigned ms, char node, enum probing_outcome 
                                                  .coord = o->coord,
                                                  .probe = o->probe,
                                                  .stage = o->stage,
-                                                 .rail = o->kind == PROBING_PAIR ? 0 : -1,
+                                                 .rail = o->kind == HEALTH_CHECK_PAIR ? 0 : -1,
                                                  .outcome = outcome,
-                                                 .text = outcome == PROBING_FAILED ? "it is broken" : "",
+                                                 .text = outcome == HEALTH_CHECK_FAILED ? "it is broken" : "",
                                                  .lines = ""};
     story_tell(s, node, &m);
 }

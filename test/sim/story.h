@@ -8,7 +8,7 @@
 #define TEST_SIM_STORY_H
 #include <stdbool.h>
 
-#include "coord/probing.h"
+#include "coord/health_check.h"
 #include "coord/rdzv.h"
 
 #define STORY_NODES 26
@@ -57,7 +57,7 @@ void story_says(struct story *s, unsigned ms, char node, enum msg_type type); /*
 void story_tell(struct story *s, char node, const struct msg *msg);           /* now */
 void story_fails(struct story *s, unsigned ms, char node, unsigned local_rank, int code);
 void story_journaled(struct story *s, bool good); /* with journal_late: its answer */
-void story_probed(struct story *s, unsigned ms, char node, enum probing_outcome outcome); /* of its last order */
+void story_probed(struct story *s, unsigned ms, char node, enum health_check_outcome outcome); /* of its last order */
 void story_commands(struct story *s, unsigned ms, const struct msg *msg);
 /* The same from each of nodes. */
 void story_all_say(struct story *s, unsigned ms, const char *nodes, enum msg_type type);

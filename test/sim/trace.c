@@ -73,13 +73,13 @@ static void put_event(struct line *l, const struct agent_event *e)
     }
 }
 
-static void put_group(struct line *l, const struct policy_action *p)
+static void put_group(struct line *l, const struct worker_group_action *p)
 {
     switch (p->type) {
-    case POLICY_SPAWN: put(l, "spawn %u", p->slot); break;
-    case POLICY_SIGNAL_ALL: put(l, "all %s", trace_signal(p->signal)); break;
-    case POLICY_SWEEP_SLOT: put(l, "sweep %u %s", p->slot, trace_signal(p->signal)); break;
-    case POLICY_SWEEP_ALL: put(l, "sweep %s", trace_signal(p->signal)); break;
+    case WORKER_GROUP_SPAWN: put(l, "spawn %u", p->slot); break;
+    case WORKER_GROUP_SIGNAL_ALL: put(l, "all %s", trace_signal(p->signal)); break;
+    case WORKER_GROUP_SWEEP_SLOT: put(l, "sweep %u %s", p->slot, trace_signal(p->signal)); break;
+    case WORKER_GROUP_SWEEP_ALL: put(l, "sweep %s", trace_signal(p->signal)); break;
     }
 }
 

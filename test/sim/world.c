@@ -230,13 +230,13 @@ static void signal_orphans(struct world *w, uint32_t session, int sig)
     }
 }
 
-static void perform_group(struct world *w, const struct policy_action *p)
+static void perform_group(struct world *w, const struct worker_group_action *p)
 {
     switch (p->type) {
-    case POLICY_SPAWN: spawn(w, p->slot); break;
-    case POLICY_SIGNAL_ALL: signal_groups(w, p->signal); break;
-    case POLICY_SWEEP_SLOT: signal_orphans(w, w->session[p->slot], p->signal); break;
-    case POLICY_SWEEP_ALL:
+    case WORKER_GROUP_SPAWN: spawn(w, p->slot); break;
+    case WORKER_GROUP_SIGNAL_ALL: signal_groups(w, p->signal); break;
+    case WORKER_GROUP_SWEEP_SLOT: signal_orphans(w, w->session[p->slot], p->signal); break;
+    case WORKER_GROUP_SWEEP_ALL:
         signal_orphans(w, 0, p->signal);
         push_event(w, w->now, (struct agent_event){.type = AGENT_EV_SWEPT, .left = world_orphans(w)});
         break;
@@ -253,8 +253,8 @@ static void perform(struct world *w, const struct agent_action *x)
         break;
     }
     case AGENT_DO_COLLECT: {
-        static const struct decide_digest hopeless = {.kind = DECIDE_TEXT, .witnesses = 1, .elapsed = DECIDE_START};
-        static const struct decide_digest passing = {.kind = DECIDE_PASSING, .witnesses = 1};
+        static const struct restart_digest hopeless = {.kind = RESTART_TEXT, .witnesses = 1, .elapsed = RESTART_START};
+        static const struct restart_digest passing = {.kind = RESTART_PASSING, .witnesses = 1};
         push_event(w, w->now + slow,
                    (struct agent_event){.type = AGENT_EV_COLLECTED,
                                         .digest = chance(w, 200)   ? &hopeless
@@ -358,7 +358,7 @@ static void draw_conf(struct world *w)
     w->conf = (struct agent_conf){.slots = (unsigned)between(w, 1, 8)};
     w->conf.max_restarts = (unsigned)between(w, 0, 3);
     w->conf.max_fruitless = 10;
-    w->conf.restart_policy = (enum decide_policy)el_rng_below(&w->rng, DECIDE_POLICY_COUNT);
+    w->conf.restart_policy = (enum restart_policy)el_rng_below(&w->rng, RESTART_POLICY_COUNT);
     if (chance(w, 20))
         w->conf.slots = (unsigned)between(w, 9, WORLD_SLOTS_MAX);
     w->conf.grace = graces[el_rng_below(&w->rng, 4)];

@@ -3,12 +3,12 @@
 #define TEST_UNIT_PROBE_ROUNDS_STAGE_H
 #include "sim/words.h"
 
-#define P(ms, node)      story_probed(&s, ms, node, PROBING_OK)
-#define PF(ms, node)     story_probed(&s, ms, node, PROBING_FAILED)
-#define EACH(ms, nodes)  each(ms, nodes, PROBING_OK)
-#define EACHF(ms, nodes) each(ms, nodes, PROBING_FAILED)
+#define P(ms, node)      story_probed(&s, ms, node, HEALTH_CHECK_OK)
+#define PF(ms, node)     story_probed(&s, ms, node, HEALTH_CHECK_FAILED)
+#define EACH(ms, nodes)  each(ms, nodes, HEALTH_CHECK_OK)
+#define EACHF(ms, nodes) each(ms, nodes, HEALTH_CHECK_FAILED)
 
-static inline void each(unsigned ms, const char *nodes, enum probing_outcome outcome)
+static inline void each(unsigned ms, const char *nodes, enum health_check_outcome outcome)
 {
     for (; *nodes; nodes++)
         story_probed(&s, ms, *nodes, outcome);

@@ -2,7 +2,7 @@
  */
 #ifndef TEST_UNIT_SAVING_STAGE_H
 #define TEST_UNIT_SAVING_STAGE_H
-#include "coord/saving.h"
+#include "coord/ckpt_commit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define ROUND 5u
 #define COORD 0xabcu
 
-static struct saving *s;
+static struct ckpt_commit *s;
 static el_usec now;
 static unsigned live;
 
@@ -33,28 +33,28 @@ static inline void has(const char *text, const char *what, const char *about)
         is_str(text, what, about);
 }
 
-static inline void begin(enum saving_store store, unsigned nodes)
+static inline void begin(enum ckpt_commit_store store, unsigned nodes)
 {
-    const struct saving_conf conf = {.store = store, .room = ROOM, .giver = 0x99, .name = name};
-    saving_free(s);
-    s = saving_new(&conf);
+    const struct ckpt_commit_conf conf = {.store = store, .room = ROOM, .giver = 0x99, .name = name};
+    ckpt_commit_free(s);
+    s = ckpt_commit_new(&conf);
     now = 0;
     live = nodes;
-    saving_round(s, ROUND, COORD, nodes);
-    saving_world(s, 2 * nodes);
+    ckpt_commit_round(s, ROUND, COORD, nodes);
+    ckpt_commit_world(s, 2 * nodes);
 }
 
 static inline bool step_on(void)
 {
-    bool tell = saving_advance(s, live, now);
-    saving_check(s);
+    bool tell = ckpt_commit_advance(s, live, now);
+    ckpt_commit_check(s);
     return tell;
 }
 
 static inline void part_of(unsigned node, unsigned index, const char *part_name, const char *shard, bool own)
 {
     struct msg m = {.type = MSG_CKPT_PART, .u.ckpt_part = {ROUND, COORD, 1, index, part_name, shard, own}};
-    saving_take(s, node, node, &m, now);
+    ckpt_commit_take(s, node, node, &m, now);
 }
 
 static inline void part(unsigned node, unsigned index, const char *part_name, const char *shard)
@@ -72,10 +72,10 @@ static inline void declares(unsigned node)
 }
 
 /* What became of the last order or wish. */
-static inline const struct saving_result *last(void)
+static inline const struct ckpt_commit_result *last(void)
 {
-    static const struct saving_result none;
-    const struct saving_result *x = saving_result(s, saving_results(s));
+    static const struct ckpt_commit_result none;
+    const struct ckpt_commit_result *x = ckpt_commit_result(s, ckpt_commit_results(s));
     return x ? x : &none;
 }
 
@@ -84,7 +84,7 @@ struct says {
     int64_t parts, least, want, done; /* want: a wish */
     bool quiet, old, existed;         /* old: of another coordinator's order */
     uint64_t order, got, ask;
-    enum saving_at at;
+    enum ckpt_commit_at at;
 };
 
 static inline void says_(unsigned node, struct says x)
@@ -110,7 +110,7 @@ static inline void says_(unsigned node, struct says x)
                                            .got = x.got,
                                            .existed = x.existed,
                                            .text = x.text ? x.text : ""};
-    saving_take(s, node, node, &m, now);
+    ckpt_commit_take(s, node, node, &m, now);
     step_on();
 }
 #define says(node, ...) says_(node, (struct says){__VA_ARGS__})
@@ -120,7 +120,7 @@ static inline void file(unsigned node, uint64_t order, unsigned index)
     struct msg m = {.type = MSG_CKPT_FILE};
     m.u.ckpt_file = (struct msg_ckpt_file){
         .giver = 0x99, .order = order, .index = index, .name = "f", .size = 7, .samples = 3, .sums = "00000001"};
-    saving_take(s, node, node, &m, now);
+    ckpt_commit_take(s, node, node, &m, now);
     step_on();
 }
 
@@ -131,7 +131,7 @@ static inline const char *word(unsigned node)
     struct msg m;
     size_t n = 0;
     told[0] = 0;
-    for (unsigned i = 0; i < 20 && saving_word(s, node, 7, i, &m); i++) {
+    for (unsigned i = 0; i < 20 && ckpt_commit_word(s, node, 7, i, &m); i++) {
         n += (size_t)snprintf(told + n, sizeof told - n, n ? "; " : "");
         switch ((unsigned)m.type) {
         case MSG_CKPT_WRITE:

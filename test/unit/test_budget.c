@@ -2,7 +2,7 @@
 #include "coord/budget.h"
 
 #include "lib/tap.h"
-#include "coord/table.h"
+#include "coord/id_table.h"
 #include "util/rng.h"
 
 static void test_budget(void)
@@ -49,29 +49,29 @@ static void test_fruitless(void)
 static void test_table(void)
 {
     enum { N = 200 };
-    struct table t;
+    struct id_table t;
     uint32_t model[N];
     struct el_rng rng = {7};
     unsigned wrong = 0, used = 0;
-    ok(table_init(&t, N, NULL) == 0, "a table");
+    ok(id_table_init(&t, N, NULL) == 0, "a table");
     for (unsigned i = 0; i < N; i++)
-        model[i] = TABLE_NONE;
+        model[i] = ID_TABLE_NONE;
     for (unsigned step = 0; step < 100000; step++) {
         unsigned k = (unsigned)el_rng_below(&rng, N);
         uint64_t key = k % 2 ? k : (uint64_t)k << 40;
-        used += model[k] == TABLE_NONE;
-        model[k] = el_rng_below(&rng, 2) ? step : TABLE_NONE;
-        used -= model[k] == TABLE_NONE;
-        if (model[k] == TABLE_NONE)
-            table_drop(&t, key);
+        used += model[k] == ID_TABLE_NONE;
+        model[k] = el_rng_below(&rng, 2) ? step : ID_TABLE_NONE;
+        used -= model[k] == ID_TABLE_NONE;
+        if (model[k] == ID_TABLE_NONE)
+            id_table_drop(&t, key);
         else
-            table_put(&t, key, step);
+            id_table_put(&t, key, step);
         unsigned other = (unsigned)el_rng_below(&rng, N);
-        wrong += table_get(&t, other % 2 ? other : (uint64_t)other << 40) != model[other];
+        wrong += id_table_get(&t, other % 2 ? other : (uint64_t)other << 40) != model[other];
         wrong += t.used != used;
     }
     is_num(wrong, 0, "100,000 changes and look-ups agree with an array");
-    table_free(&t, NULL);
+    id_table_free(&t, NULL);
 }
 
 int main(void)

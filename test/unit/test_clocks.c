@@ -2,48 +2,49 @@
 #include "probe/clocks.h"
 
 #include "lib/tap.h"
-#include "coord/probing.h"
+#include "coord/health_check.h"
 
 #define S INT64_C(1000000)
 
 /* Three nodes tell their clocks with their own checks; what is kept of the node goes into the report. */
-static void tell(struct probing *p, unsigned node, int64_t wall_us)
+static void tell(struct health_check *p, unsigned node, int64_t wall_us)
 {
-    struct msg_probe_result m = {.number = 1, .coord = 2, .probe = 3, .rail = -1, .outcome = PROBING_OK, .text = ""};
+    struct msg_probe_result m = {
+        .number = 1, .coord = 2, .probe = 3, .rail = -1, .outcome = HEALTH_CHECK_OK, .text = ""};
     struct el_buf line = EL_BUF_INIT(NULL, 0);
     char text[CLOCKS_TEXT];
     struct wire w;
     clocks_line(wall_us, text, &w);
     wire_encode(&w, &line);
     m.lines = el_buf_cstr(&line);
-    probing_result(p, node, &m, EL_SEC(1));
+    health_check_result(p, node, &m, EL_SEC(1));
     el_buf_free(&line);
 }
 
 static void test_check(void)
 {
     static const char *const hosts[] = {"a", "b", "c"};
-    const struct probing_conf conf = {.number = 1,
-                                      .coord = 2,
-                                      .probe = 3,
-                                      .nodes = 3,
-                                      .backend = HEALTH_TCP,
-                                      .timeout = EL_SEC(100),
-                                      .silence = EL_SEC(5)};
+    const struct health_check_conf conf = {.number = 1,
+                                           .coord = 2,
+                                           .probe = 3,
+                                           .nodes = 3,
+                                           .backend = HEALTH_TCP,
+                                           .timeout = EL_SEC(100),
+                                           .silence = EL_SEC(5)};
     struct el_mem mem = EL_MEM_INIT(0);
-    struct probing *p = probing_new(&conf, &mem, 0);
+    struct health_check *p = health_check_new(&conf, &mem, 0);
     for (unsigned i = 0; i < 3; i++)
-        probing_name(p, i, hosts[i], "");
+        health_check_name(p, i, hosts[i], "");
     tell(p, 0, 1764000000 * S);
     tell(p, 1, 1764000007 * S);
     tell(p, 2, 1764000000 * S + S / 10);
-    is_str(probing_kept(p, 0), "", "a clock that is right is not worth a line");
-    is_str(probing_kept(p, 1),
+    is_str(health_check_kept(p, 0), "", "a clock that is right is not worth a line");
+    is_str(health_check_kept(p, 1),
            "{\"t\":\"check\",\"name\":\"clock_offset\",\"state\":\"warn\",\"value\":6.9,\"limit\":1,"
            "\"text\":\"ahead of the others\"}\n",
            "one that is seven seconds off is told");
-    ok(probing_warned(p, 1) && !probing_warned(p, 2), "as a warning, and only that node's");
-    probing_free(p);
+    ok(health_check_warned(p, 1) && !health_check_warned(p, 2), "as a warning, and only that node's");
+    health_check_free(p);
     is_num(mem.used_bytes, 0, "nothing is left");
 }
 

@@ -1,7 +1,7 @@
 /* Of which class an end is where several things were said, or something else than what ended it. */
-#include "failure/decide.h"
+#include "failure/restart_policy.h"
 #include "failure/failure.h"
-#include "failure/refusal.h"
+#include "failure/usage_error.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 
@@ -75,7 +75,7 @@ static void test_helper(void)
         {"train.py", REFUSED("train.py") "cannot go on with defaults\n", true, "it could not"},
     };
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
-        struct decide_digest d = {.kind = DECIDE_SILENT};
+        struct restart_digest d = {.kind = RESTART_SILENT};
         struct failure f;
         failure_init(&f);
         f.end = FAILURE_EXIT;
@@ -83,7 +83,7 @@ static void test_helper(void)
         f.program = lines[i].program;
         failure_add_stderr(&f, lines[i].words, strlen(lines[i].words), NULL);
         failure_judge(&f, false, false);
-        decide_add(&d, &f, 1);
+        restart_add(&d, &f, 1);
         ok((strcmp(d.what, "the script refused its arguments") == 0) == lines[i].own, lines[i].about);
         ok((f.class == FAILURE_CLASS_CODE) == lines[i].own, "and its class");
         failure_free(&f, NULL);
@@ -144,9 +144,9 @@ static void test_program(void)
 {
     char run[] = "run", script[] = "train.py", lr[] = "--lr";
     char *other[] = {run, script, lr}, *own[] = {lr};
-    is_str(refusal_program("coverage", other, 3), NULL, "a module that runs a script");
-    is_str(refusal_program("train.py", own, 1), "train.py", "a script");
-    is_str(refusal_program("train.py", NULL, 0), "train.py", "... without words");
+    is_str(usage_error_program("coverage", other, 3), NULL, "a module that runs a script");
+    is_str(usage_error_program("train.py", own, 1), "train.py", "a script");
+    is_str(usage_error_program("train.py", NULL, 0), "train.py", "... without words");
 }
 
 /* A data loader's process that ended by itself was not killed. */

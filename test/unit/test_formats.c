@@ -1,6 +1,6 @@
 /* Readers of other people's formats, on bytes made here: zip, pickle, sets of files, pieces of tensors.  What their
- * real writers make is in test/e2e/ckpt.sh. Seen to fail: without each bound of zip_ro.c and pickle_ro.c, with a gap or
- * an overlap let through. */
+ * real writers make is in test/e2e/ckpt.sh. Seen to fail: without each bound of zip_read.c and pickle_read.c, with a
+ * gap or an overlap let through. */
 #include "ckpt/crc_table.h"
 #include "ckpt/fmt.h"
 #include "ckpt/pickle_index.h"

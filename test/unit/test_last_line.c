@@ -2,7 +2,7 @@
  */
 #include "failure/last_line.h"
 
-#include "failure/decide.h"
+#include "failure/restart_policy.h"
 #include "lib/tap.h"
 #include "util/auto.h"
 
@@ -88,15 +88,15 @@ static const struct {
      "train.py: error: unrecognized arguments: --lrr"},
 };
 
-static enum decide_kind kind_of(struct failure *f, int code, const char *text)
+static enum restart_kind kind_of(struct failure *f, int code, const char *text)
 {
-    struct decide_digest d = {.kind = DECIDE_SILENT};
+    struct restart_digest d = {.kind = RESTART_SILENT};
     failure_init(f);
     f->end = FAILURE_EXIT;
     f->code = code;
     failure_add_stderr(f, text, strlen(text), NULL);
     failure_judge(f, false, false);
-    decide_add(&d, f, 1);
+    restart_add(&d, f, 1);
     return d.kind;
 }
 
@@ -228,35 +228,35 @@ int main(void)
     test_warnings();
     test_farewells();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        is_num(kind_of(&f, cases[i].code, cases[i].text), DECIDE_TEXT, cases[i].name);
+        is_num(kind_of(&f, cases[i].code, cases[i].text), RESTART_TEXT, cases[i].name);
         is_num(f.class, FAILURE_CLASS_CODE, "its class");
         is_str(f.found.message, cases[i].line, "and the line shown");
         failure_free(&f, NULL);
     }
-    is_num(kind_of(&f, 1, "Usage: see the manual\nbye\n"), DECIDE_OTHER, "the word alone is no refusal");
+    is_num(kind_of(&f, 1, "Usage: see the manual\nbye\n"), RESTART_OTHER, "the word alone is no refusal");
     failure_free(&f, NULL);
     is_num(kind_of(&f, 1,
                    "Error executing job with overrides: []\nTraceback (most recent call last):\n"
                    "  File \"/home/me/train.py\", line 11, in main\n    assert x\nAssertionError\n\n"
                    "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"),
-           DECIDE_CODE, "an exception under Hydra is no refusal");
+           RESTART_CODE, "an exception under Hydra is no refusal");
     is_str(f.message, "AssertionError", "and Hydra's hint not its message");
     failure_free(&f, NULL);
     is_num(kind_of(&f, 1,
                    "\n       USAGE: train.py [flags]\nflags:\n\ntrain.py:\n  --lr: rate\n\nhelper: no data\n"
                    "epoch 1\ncannot go on\n"),
-           DECIDE_CODE, "absl's help of a child, and then other words");
+           RESTART_CODE, "absl's help of a child, and then other words");
     failure_free(&f, NULL);
-    is_num(kind_of(&f, 1, "╭─ Error ──────╮\n│ no data is left │\n╰──────────────╯\n"), DECIDE_OTHER,
+    is_num(kind_of(&f, 1, "╭─ Error ──────╮\n│ no data is left │\n╰──────────────╯\n"), RESTART_OTHER,
            "a box of the program's own is no refusal");
     failure_free(&f, NULL);
-    is_num(kind_of(&f, 1, CYCLOPTS("Parameter server 10.0.0.2 does not answer")), DECIDE_OTHER,
+    is_num(kind_of(&f, 1, CYCLOPTS("Parameter server 10.0.0.2 does not answer")), RESTART_OTHER,
            "nor where it begins like one of cyclopts");
     failure_free(&f, NULL);
-    is_num(kind_of(&f, 3, CYCLOPTS("Parameter --steps requires an argument.")), DECIDE_OTHER,
+    is_num(kind_of(&f, 3, CYCLOPTS("Parameter --steps requires an argument.")), RESTART_OTHER,
            "nor where it ends with a status that cyclopts has not");
     failure_free(&f, NULL);
-    is_num(kind_of(&f, 1, CYCLOPTS("Invalid value in shard 7") "restored step 3 for --resume\n"), DECIDE_OTHER,
+    is_num(kind_of(&f, 1, CYCLOPTS("Invalid value in shard 7") "restored step 3 for --resume\n"), RESTART_OTHER,
            "nor where the other half stands in another line");
     failure_free(&f, NULL);
     kind_of(&f, 1, "───\n╰──╯\n");

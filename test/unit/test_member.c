@@ -367,7 +367,8 @@ static void test_host_is_told(void)
 /* What the workers hold is copied until the shell says that it is over, but not beyond the limit of silence. */
 static void test_last_words_first(void)
 {
-    struct msg over = {.type = MSG_CKPT_CAPTURE, .u.ckpt_capture = {.number = 1, .coord = 9, .what = LASTWORDS_OVER}};
+    struct msg over = {.type = MSG_CKPT_CAPTURE,
+                       .u.ckpt_capture = {.number = 1, .coord = 9, .what = EMERGENCY_CKPT_OVER}};
     struct member_stand stand = {.number = 1, .coord = 9, .steps = "", .why = ""}, ends = stand;
     ends.ends = true;
     for (int how = 0; how < 3; how++) {

@@ -1,7 +1,7 @@
 /* The control protocol: what goes out comes in again, whole or byte by byte; what is wrong is refused with its reason;
  * the manual names every message and every field. */
 #include "control/msg.h"
-#include "coord/probing.h"
+#include "coord/health_check.h"
 
 #include <stdint.h>
 

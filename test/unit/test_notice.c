@@ -1,6 +1,6 @@
 /* Planned changes at a step boundary: stories of the coordinator core and of a node's, and the status page. */
 #include "sim/words.h"
-#include "snapshot/page.h"
+#include "snapshot/worker_status.h"
 
 static void tell(unsigned ms, char node, struct msg m)
 {
@@ -195,38 +195,39 @@ static void test_rebuilt(void)
 
 static void test_page(void)
 {
-    struct page a, b, *both[] = {&a, &b};
-    page_reset(&a, 3, 9, 0);
-    page_reset(&b, 3, 9, 1);
-    is_num(page_freeze(both, 2), -1, "nobody listens: no step");
-    a.phase = b.phase = PAGE_STABLE;
+    struct worker_status a, b, *both[] = {&a, &b};
+    worker_status_reset(&a, 3, 9, 0);
+    worker_status_reset(&b, 3, 9, 1);
+    is_num(worker_status_freeze(both, 2), -1, "nobody listens: no step");
+    a.phase = b.phase = WORKER_STATUS_STABLE;
     a.live_step = 6;
     b.live_step = 5;
-    b.phase = PAGE_UPDATING;
+    b.phase = WORKER_STATUS_UPDATING;
     b.begin_step = 7;
-    is_num(page_freeze(both, 2), 7, "a step that is being made counts");
+    is_num(worker_status_freeze(both, 2), 7, "a step that is being made counts");
     is_num(a.limit_step == 7 && b.limit_step == 7, true, "and no later one may be begun");
-    b.phase = PAGE_BLOCKED;
-    is_num(page_begun(&b), 5, "a step that waits to be begun does not count");
-    page_announce(&a, PAGE_DRAIN, 8, 77);
-    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == PAGE_DRAIN && a.notice_deadline_ns == 77, true,
-           "a boundary is the limit, too");
+    b.phase = WORKER_STATUS_BLOCKED;
+    is_num(worker_status_begun(&b), 5, "a step that waits to be begun does not count");
+    worker_status_announce(&a, WORKER_STATUS_DRAIN, 8, 77);
+    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == WORKER_STATUS_DRAIN &&
+               a.notice_deadline_ns == 77,
+           true, "a boundary is the limit, too");
     a.live_step = 8;
-    is_num(page_is_past(&a, 8), true, "a worker that did not see it is past it");
+    is_num(worker_status_is_past(&a, 8), true, "a worker that did not see it is past it");
     a.seq = 1;
-    is_num(page_is_past(&a, 8), false, "unless it is just about to say");
+    is_num(worker_status_is_past(&a, 8), false, "unless it is just about to say");
     a.seq = 2;
     a.at_step = 8;
-    is_num(page_is_past(&a, 8), false, "or has said that it stops");
-    page_retract(&a);
-    is_num(a.boundary_step == PAGE_NO_STEP && a.limit_step == 8, true, "taken back: the limit stays");
+    is_num(worker_status_is_past(&a, 8), false, "or has said that it stops");
+    worker_status_retract(&a);
+    is_num(a.boundary_step == WORKER_STATUS_NO_STEP && a.limit_step == 8, true, "taken back: the limit stays");
     a.live_step = -50;
-    a.phase = PAGE_STABLE;
-    is_num(page_begun(&a), -1, "no step is below none");
-    is_num(page_live(&a), -1, "nor is one finished");
-    is_str(page_phase(&a), "stable", "what it does");
+    a.phase = WORKER_STATUS_STABLE;
+    is_num(worker_status_begun(&a), -1, "no step is below none");
+    is_num(worker_status_live(&a), -1, "nor is one finished");
+    is_str(worker_status_phase(&a), "stable", "what it does");
     a.phase = 77;
-    is_str(page_phase(&a), "", "what nobody knows has no name");
+    is_str(worker_status_phase(&a), "", "what nobody knows has no name");
 }
 
 int main(void)

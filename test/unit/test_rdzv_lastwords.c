@@ -1,7 +1,7 @@
 /* Stories of the coordinator core: last words of live workers, and what the end of a round waits for. */
 #include "sim/words.h"
 
-static void begin_with(unsigned nodes, unsigned min, unsigned lastwords_ms, enum saving_store store)
+static void begin_with(unsigned nodes, unsigned min, unsigned lastwords_ms, enum ckpt_commit_store store)
 {
     story_init(&s, min, nodes);
     s.conf.set.lastwords_ms = lastwords_ms;
@@ -18,7 +18,7 @@ static void begin_with(unsigned nodes, unsigned min, unsigned lastwords_ms, enum
 
 static void begin(unsigned nodes, unsigned min)
 {
-    begin_with(nodes, min, 20000, SAVING_OFF);
+    begin_with(nodes, min, 20000, CKPT_COMMIT_OFF);
 }
 
 static struct msg stand_of(char node, uint64_t serial, const char *steps, int64_t limit)
@@ -136,14 +136,14 @@ static void test_out_of_time(void)
 /* … of the time until all is on disk they have half. */
 static void test_disk_time(void)
 {
-    begin_with(2, 2, 12000, SAVING_LOCAL);
+    begin_with(2, 2, 12000, CKPT_COMMIT_LOCAL);
     s.r->budget.max = 0;
     FAIL(5000, 'a', 1);
     stands(5001, 'a', 1, "7:c 4:h", 7);
     U(11000);
-    is_num(s.r->lastwords.state, LASTWORDS_AGREEING, "with a disk half of the time is for live workers");
+    is_num(s.r->lastwords.state, EMERGENCY_CKPT_AGREEING, "with a disk half of the time is for live workers");
     U(11002);
-    is_num(s.r->lastwords.state, LASTWORDS_IS_OVER, "and not more");
+    is_num(s.r->lastwords.state, EMERGENCY_CKPT_IS_OVER, "and not more");
     ALL(11500, "ab", STOPPED);
     is_num(s.r->stop_until, EL_MS(11500) + EL_SEC(6) + EL_SEC(1), "what is left of it is for the disk");
     s.text[0] = 0;

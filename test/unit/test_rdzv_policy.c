@@ -16,9 +16,9 @@ static void says(unsigned ms, char node, struct msg_digest d)
 #define ECC "CUDA error: uncorrectable ECC error encountered"
 #define SAYS(ms, node, ...)                                                                                            \
     says(ms, node, (struct msg_digest){.witnesses = 1, .elapsed_ms = 900, .place = "t.py:3", __VA_ARGS__})
-#define IMPORT(ms, node) SAYS(ms, node, .kind = DECIDE_TEXT, .what = "ImportError")
-#define VALUE(ms, node)  SAYS(ms, node, .kind = DECIDE_CODE, .what = "ValueError")
-#define BROKEN(ms, node) SAYS(ms, node, .kind = DECIDE_OTHER, .hardware = true, .evidence = ECC)
+#define IMPORT(ms, node) SAYS(ms, node, .kind = RESTART_TEXT, .what = "ImportError")
+#define VALUE(ms, node)  SAYS(ms, node, .kind = RESTART_CODE, .what = "ValueError")
+#define BROKEN(ms, node) SAYS(ms, node, .kind = RESTART_OTHER, .hardware = true, .evidence = ECC)
 
 static void one_round(unsigned ms, char first);
 
@@ -59,7 +59,7 @@ static void test_waits(void)
 {
     pair(&s, 2, 2);
     FAIL(5000, 'a', 1);
-    SAYS(5001, 'a', .kind = DECIDE_PASSING);
+    SAYS(5001, 'a', .kind = RESTART_PASSING);
     ALL(5002, "ab", STOPPED);
     SAY(6100, 'a', STORE_READY);
     struct msg m;
@@ -119,7 +119,7 @@ static void test_free_rounds(void)
 static void test_policies(void)
 {
     pair(&s, 2, 2);
-    s.r->conf.set.restart_policy = DECIDE_NEVER;
+    s.r->conf.set.restart_policy = RESTART_NEVER;
     FAIL(5000, 'a', 9);
     ALL(5002, "ab", STOPPED);
     CAUSE;
@@ -128,7 +128,7 @@ static void test_policies(void)
              "  # no restart: --restart-policy=never; rank 1 on a failed: exit code\n",
              "never");
     pair(&s, 2, 2);
-    s.r->conf.set.restart_policy = DECIDE_ALWAYS;
+    s.r->conf.set.restart_policy = RESTART_ALWAYS;
     s.r->budget.max_fruitless = 0;
     FAIL(5000, 'a', 1);
     IMPORT(5001, 'a');

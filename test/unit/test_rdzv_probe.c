@@ -392,7 +392,7 @@ static struct msg answer_of(char node)
                                            .probe = o->probe,
                                            .stage = o->stage,
                                            .rail = -1,
-                                           .outcome = PROBING_OK,
+                                           .outcome = HEALTH_CHECK_OK,
                                            .text = "",
                                            .lines = ""}};
 }
@@ -504,7 +504,7 @@ static void test_statuses(bool strict, bool goodbye)
     for (unsigned i = 0; i < 4; i++)
         J(i, (char)('a' + i));
     P(10, 'a');
-    story_probed(&s, 10, 'b', PROBING_UNDECIDED);
+    story_probed(&s, 10, 'b', HEALTH_CHECK_UNDECIDED);
     warns(10, 'c');
     P(10, 'd');
     EACH(20, "abc");
@@ -515,7 +515,7 @@ static void test_statuses(bool strict, bool goodbye)
     story_until(&s, 2000);
     for (unsigned round = 0; s.r->state == RDZV_PROBING && round < 10; round++)
         for (char node = 'a'; node <= 'c' && s.r->state == RDZV_PROBING; node++)
-            if (s.node[node - 'a'].last.u.probe.kind != PROBING_REST)
+            if (s.node[node - 'a'].last.u.probe.kind != HEALTH_CHECK_REST)
                 P(2010 + 10 * round, node);
     for (char node = 'a'; node <= 'c'; node++)
         rdzv_order(s.r, s.node[node - 'a'].member, s.now, &s.node[node - 'a'].last);
@@ -563,7 +563,7 @@ static void test_stray_results(void)
                                                  .coord = o->coord,
                                                  .probe = o->probe + 1,
                                                  .rail = -1,
-                                                 .outcome = PROBING_FAILED,
+                                                 .outcome = HEALTH_CHECK_FAILED,
                                                  .text = "",
                                                  .lines = ""};
     story_tell(&s, 'b', &m); /* of another check */

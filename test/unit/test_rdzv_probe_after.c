@@ -27,7 +27,7 @@ static void rest(unsigned ms)
     for (unsigned i = 0; s.r->state == RDZV_PROBING && i < 40; i++)
         for (char node = 'a'; node <= 'h' && s.r->state == RDZV_PROBING; node++)
             if (s.node[node - 'a'].conn && s.node[node - 'a'].last.type == MSG_PROBE &&
-                s.node[node - 'a'].last.u.probe.kind != PROBING_REST)
+                s.node[node - 'a'].last.u.probe.kind != HEALTH_CHECK_REST)
                 P(ms + i, node);
 }
 
@@ -199,11 +199,12 @@ static void condemn_and_go(bool probe_only)
         J(i, (char)('a' + i));
     s.quiet = true;
     EACH(10, "abcd");
-    for (unsigned i = 0; i < 40 && s.node[0].last.u.probe.kind != PROBING_AFTER; i++)
+    for (unsigned i = 0; i < 40 && s.node[0].last.u.probe.kind != HEALTH_CHECK_AFTER; i++)
         for (char node = 'a'; node <= 'd'; node++) {
             const struct msg_probe *o = &s.node[node - 'a'].last.u.probe;
-            if (o->kind == PROBING_PAIR)
-                story_probed(&s, 20 + i, node, node == 'd' || o->peer[0] == 'd' ? PROBING_FAILED : PROBING_OK);
+            if (o->kind == HEALTH_CHECK_PAIR)
+                story_probed(&s, 20 + i, node,
+                             node == 'd' || o->peer[0] == 'd' ? HEALTH_CHECK_FAILED : HEALTH_CHECK_OK);
         }
     s.quiet = false;
     SAY(100, 'd', LEAVING);

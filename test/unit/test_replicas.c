@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "snapshot/alike_table.h"
+#include "snapshot/replica_table.h"
 #include "lib/tap.h"
 #include "util/mem.h"
 
@@ -34,8 +34,8 @@ static size_t differing(const char *a, const char *a_digests, const char *b, con
     for (pieces = 0; !all && pieces < 100; pieces++) {
         const char *lines[2];
         for (unsigned i = 0; i < 2; i++)
-            lines[i] = alike_table_lines(table[i], after, to[i], size, &more[i]);
-        all = alike_table_compare(lines, more, after, &found);
+            lines[i] = replica_table_lines(table[i], after, to[i], size, &more[i]);
+        all = replica_table_compare(lines, more, after, &found);
     }
     alike_names_end(&found);
     el_free(NULL, table[0]);
@@ -70,7 +70,7 @@ static size_t said(const char *a, bool a_more, const char *b, bool b_more, char 
 {
     char text[128] = "";
     struct alike_names found = {.to = text, .size = sizeof text};
-    *all = alike_table_compare((const char *const[]){a, b}, (const bool[]){a_more, b_more}, after, &found);
+    *all = replica_table_compare((const char *const[]){a, b}, (const bool[]){a_more, b_more}, after, &found);
     return found.n;
 }
 
@@ -102,7 +102,7 @@ static void add(struct replicas *r, const char *part, int64_t step, uint64_t lin
 
 static const char *text_of(const struct replicas *r)
 {
-    static char text[COMPARING_DIGESTS_TEXT + 1];
+    static char text[REPLICA_CHECK_DIGESTS_TEXT + 1];
     int64_t step;
     uint64_t lineage;
     return replicas_text(r, &step, &lineage, text) ? text : NULL;
@@ -135,7 +135,7 @@ static void test_store(void)
         add(r, name, 7, 1, i);
     }
     ok(!replicas_find(r, model, 6, 2) && replicas_find(r, replicas_key(name, "all"), 7, 1), "the oldest ones go");
-    ok(strlen(text_of(r)) <= COMPARING_DIGESTS_TEXT, "no more is said than fits");
+    ok(strlen(text_of(r)) <= REPLICA_CHECK_DIGESTS_TEXT, "no more is said than fits");
     replicas_forget(r);
     ok(!text_of(r), "and forgotten with the round");
     add(r, "model", 8, 1, 1);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "snapshot/aside.h"
+#include "snapshot/superseded.h"
 #include "snapshot/commit.h"
 #include "ckpt/gc.h"
 #include "ckpt/lineage.h"
@@ -71,13 +71,13 @@ static void test_aside(void)
     epoch = "7.abc.1";
     make(&fs, 12, "a", 60, true);
     epoch = "";
-    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, lineage_of_epoch("7.ab.12"), said, sizeof said);
+    superseded_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, lineage_of_epoch("7.ab.12"), said, sizeof said);
     ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
     list(&out, &s);
     is_str(el_buf_cstr(&out), "9 valid; 10 valid; 11 valid; 12 aside; 100 aside; 200 stage; 500 valid; ",
            "later steps of this run are moved, but for those of the round that goes on");
     scan_close(&s);
-    aside_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, 0, said, sizeof said);
+    superseded_set_later(&fs, CKPT_LAYOUT_ELRUN, "a", 10, 0, said, sizeof said);
     ok(strncmp(said, "step 11, ", 9) == 0, "which are when that goes back itself");
     el_buf_free(&out);
 }
@@ -109,7 +109,7 @@ static bool hints_hold(struct memfs *m)
     bool good = strcmp(hints(m), "iter_0000010 10") == 0;
     good |= strcmp(hints(m), "iter_0000012 12") == 0;
     good |= moved && strcmp(hints(m), "iter_0000010 12") == 0;
-    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    superseded_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
     return good && strcmp(hints(m), "iter_0000010 10") == 0;
 }
 
@@ -123,14 +123,14 @@ static void test_hints(void)
     fs.remove(&whole, "step-000000010/model.safetensors"); /* is not whole */
     memfs_copy(&m, &whole);
     fs = memfs_table(&m);
-    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    superseded_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
     is_str(hints(&m), "step-000000009 -", "`latest` names the newest whole step of this run that is left");
     memfs_power_loss(&m, 0);
     is_str(hints(&m), "step-000000009 -", "for good");
-    aside_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
+    superseded_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
     is_str(hints(&m), "- -", "none is left: nothing names one");
     commit_replace(&fs, CKPT_LATEST_FILE, "n", "global_step7\n", 13, NULL);
-    aside_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
+    superseded_set_later(&fs, layout, "a", -1, 0, said, sizeof said);
     is_str(hints(&m), "global_step7 -", "what a framework has written there stays");
     memfs_free(&m);
     memfs_copy(&m, &whole);
@@ -138,7 +138,7 @@ static void test_hints(void)
     m.fail_call = MEMFS_RESERVE;
     m.fail_nth = 1;
     m.fail_errno = ENOSPC;
-    aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+    superseded_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
     ok(strstr(said, "; the hint which step is the latest names one that is not there: write "), "an error is said");
     printf("# %s\n", said);
     memfs_free(&m);
@@ -158,7 +158,7 @@ static void test_hints(void)
             m.calls = 0;
             m.stop_at = at;
             fs = memfs_table(&m);
-            aside_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
+            superseded_set_later(&fs, layout, "a", 10, 0, said, sizeof said);
             ended = m.calls < at;
             if (fate)
                 memfs_power_loss(&m, fate - 1);
@@ -370,12 +370,12 @@ static void test_verify(void)
             for (long nth = 1, left = 0; nth < 100 && !left; nth++, tried++) {
                 struct verify v = {.mem = &mem, .deep = true, .threads = 1};
                 struct el_err e = {0};
-                struct look l;
+                struct inspect l;
                 memfs_restart(&m);
                 m.fail_call = (enum memfs_call)call;
                 m.fail_nth = nth;
                 m.fail_errno = errors[i];
-                int r = look_open(&l, &fs, &mem, "step-000000100", NULL, &e);
+                int r = inspect_open(&l, &fs, &mem, "step-000000100", NULL, &e);
                 if (!r)
                     r = verify_dir(&v, &l, &e);
                 left = m.fail_nth;
@@ -386,7 +386,7 @@ static void test_verify(void)
                     printf("# call %d, the %ld. of its kind, errno %d: not noticed\n", call, nth, errors[i]);
                 bad += wrong;
                 verify_free(&v);
-                look_close(&l);
+                inspect_close(&l);
             }
     printf("# %u errors\n", tried);
     is_num(bad, 0, "verify, with calls that fail");

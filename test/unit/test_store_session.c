@@ -206,7 +206,7 @@ static void test_long_list(void)
     p.last = session_feed(&p.s, "\x11", 1, &used, &p.out);
     struct kv_bytes piece;
     p.last = session_piece(&p.s, &p.out, &piece);
-    ok(p.last == SESSION_HELD && p.out.len <= ANSWER_SOFT_BYTES + 64, "a long list is begun");
+    ok(p.last == SESSION_HELD && p.out.len <= REPLY_SOFT_BYTES + 64, "a long list is begun");
     for (int i = 0; i < COUNT; i += 3)
         kv_delete(kv, (struct kv_bytes){key, (size_t)snprintf(key, sizeof key, "%029d", i)});
     for (int i = 0; i < COUNT; i += 6)
@@ -219,7 +219,7 @@ static void test_long_list(void)
         good = wire_get_u64(p.out.v + at) == 29 && i < COUNT && !seen[i]++;
     }
     ok(good, "each key that there was comes once");
-    ok(most <= ANSWER_SOFT_BYTES + 64, "in pieces");
+    ok(most <= REPLY_SOFT_BYTES + 64, "in pieces");
     p.out.len = 0;
     send_line(&p, "> 07");
     ok(p.out.len == 8 && wire_get_u64(p.out.v) == kv_count(kv), "then it goes on");
