@@ -41,7 +41,7 @@ TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
 # Tests with a python of their own, and what makes it: not for every change.
 SLOW := $(wildcard test/e2e/frameworks_*.sh)
 E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
-PURE ?= check-pure check-layers
+PURE ?= check-pure check-layers check-dead
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
 # Made anew each time: ar would keep the members of files that were renamed or removed.  One that is gone changes the list.
@@ -236,6 +236,8 @@ check-pure: $(call obj,$(CORE))
 # Includes point down, from folder to folder (test/lib/layers.txt).
 check-layers:
 	@awk -f test/lib/layers.awk test/lib/layers.txt $(ALL) $(filter src/%,$(HDRS)) $(CHILD) > $(BUILD)/layers.said; cat $(BUILD)/layers.said; test ! -s $(BUILD)/layers.said
+# Nothing stands under src/ and cmd/ that nothing there uses, but for test/lib/dead.allow.
+check-dead: ; @python3 test/lib/dead.py
 check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
 # One seed, one trace: the first thousand lives of a node end in the same digest, whoever compiled them.

@@ -10,7 +10,7 @@
 
 #include "ckpt.h"
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define MEMORY_MAX ((size_t)8 << 30)

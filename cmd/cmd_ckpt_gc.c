@@ -7,7 +7,7 @@
 #include "ckpt.h"
 #include "snapshot/commit.h"
 #include "ckpt/gc.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 struct teller {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "ckpt.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 /* --- ls ----------------------------------------------------------------------------------------------------------- */

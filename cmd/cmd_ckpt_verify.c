@@ -5,7 +5,7 @@
 
 #include "ckpt.h"
 #include "snapshot/commit.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 /* What is said about all of them. */

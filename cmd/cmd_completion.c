@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define SHELLS "bash|zsh|fish"

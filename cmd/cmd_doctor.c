@@ -7,7 +7,7 @@
 #include "agent/doctor.h"
 #include "util/env.h"
 #include "cmd.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 struct doctor_conf {
     bool json;

@@ -1,6 +1,6 @@
 /* elrun drain: takes a node out of a running job. */
 #include "control.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static const struct opt_row rows[] = {CONTROL_ROWS, COMMAND_HELP_ROW};
 

@@ -4,7 +4,7 @@
 #include "conf/worker_env.h"
 #include "cmd.h"
 #include "probe/check.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/exit.h"
 #include "util/parse.h"
 

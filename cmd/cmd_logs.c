@@ -6,7 +6,7 @@
 
 #include "control.h"
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 /* The coordinator says something each second. */

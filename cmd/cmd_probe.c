@@ -7,7 +7,7 @@
 #include "probe.h"
 #include "probe/pair_tcp.h"
 #include "sys/gpu.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define AT(field)                  .origin = OPT_ELRUN, .offset = offsetof(struct probe_conf, field)

@@ -12,7 +12,7 @@
 #include "history/job_history.h"
 #include "history/logdir_scan.h"
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define MEMORY_MAX ((size_t)512 << 20)

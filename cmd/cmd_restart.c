@@ -1,6 +1,6 @@
 /* elrun restart: a new round of the same job. */
 #include "control.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static const struct opt_row rows[] = {CONTROL_ROWS, COMMAND_HELP_ROW};
 

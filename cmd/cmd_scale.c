@@ -1,6 +1,6 @@
 /* elrun scale: how many nodes a running job may have. */
 #include "control.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 struct scale_conf {
     struct control_conf control;

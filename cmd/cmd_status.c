@@ -13,7 +13,7 @@
 #include "coord/status_text.h"
 #include "coord/ckpt_status_text.h"
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 struct status_conf {
     struct control_conf control;

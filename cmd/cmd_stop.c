@@ -1,6 +1,6 @@
 /* elrun stop: ends a job on all its nodes. */
 #include "control.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 struct stop_conf {
     struct control_conf control;

@@ -4,7 +4,7 @@
 #include "store.h"
 #include "coord/serve.h"
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 enum { ALLOW_MAX = 64 };

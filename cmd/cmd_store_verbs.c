@@ -9,7 +9,7 @@
 #include "store.h"
 #include "store/client.h"
 #include "store/wire.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/log.h"
 #include "util/parse.h"
 

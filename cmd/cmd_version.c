@@ -8,7 +8,7 @@
 
 #include "cmd.h"
 #include "loop/loop.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 struct version_conf {
     bool json;

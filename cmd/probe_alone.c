@@ -16,7 +16,7 @@
 #include "probe/report.h"
 #include "probe/visit.h"
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define MEMORY_MAX ((size_t)256 << 20)
 #define DISK_LIMIT EL_SEC(5) /* so long the folder of past verdicts may take, each time */

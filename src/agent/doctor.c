@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define MIB (1024ull * 1024)
 #define GIB (1024 * MIB)

@@ -6,7 +6,7 @@
 
 #include "output/console.h"
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/opt.h"
 
 static bool speaks_utf8(char *const *env)

@@ -258,9 +258,10 @@ void report_forget(struct node *n)
 void report_files(const struct node *n, struct el_err *e)
 {
     size_t used = strlen(e->text);
+    unsigned each = NODE_FILES_EACH + (n->snapshots ? NODE_FILES_SNAP : 0);
     if (e->sys == EMFILE)
         snprintf(e->text + used, sizeof e->text - used, "; about %u are needed for %u worker%s",
-                 NODE_FILES_OWN + NODE_FILES_EACH * n->nproc, n->nproc, n->nproc == 1 ? "" : "s");
+                 NODE_FILES_OWN + each * n->nproc, n->nproc, n->nproc == 1 ? "" : "s");
 }
 
 void report_print(struct node *n, const struct report *r)

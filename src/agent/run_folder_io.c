@@ -12,7 +12,7 @@
 #include "util/env.h"
 #include "client/client.h"
 #include "loop/pool.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/time.h"
 #include "util/tree.h"
 

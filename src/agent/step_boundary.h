@@ -21,7 +21,7 @@ struct step_boundary_ops {
 };
 
 struct step_boundary_notice {
-    unsigned why;     /* enum worker_status_why */
+    unsigned why;     /* enum notice_why */
     int64_t boundary; /* -1: not known yet */
     el_usec until;
 };

@@ -36,7 +36,7 @@ static void forget_notice(struct step_boundary *s)
 static void thaw(struct step_boundary *s)
 {
     for (unsigned i = 0; i < s->workers; i++)
-        worker_status_announce(s->page[i], WORKER_STATUS_NOTHING, WORKER_STATUS_NO_STEP, 0);
+        worker_status_announce(s->page[i], NOTICE_NOTHING, WORKER_STATUS_NO_STEP, 0);
 }
 
 void step_boundary_round(struct step_boundary *s, uint64_t number, uint64_t coord, unsigned rank_base)

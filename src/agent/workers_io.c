@@ -266,6 +266,7 @@ static void all_started(struct node *n)
 {
     goodput_started(&n->account, loop_clock());
     emit_all_started(n);
+    postmortem_started(n);
     hang_watch_begin(n);
     cannot_exit_begin(n);
     console_status_hide(n->console, output_terminal_shared(n->output));

@@ -9,7 +9,7 @@
 #include "ckpt/layout.h"
 #include "ckpt/lineage.h"
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/base64.h"
 #include "util/parse.h"
 #include "util/scan.h"

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/json_limit.h"
 #include "util/parse.h"
 #include "util/sort.h"

@@ -9,7 +9,7 @@
 #include "ckpt/verify_private.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define JOB_MEMORY_MAX ((size_t)4 << 30)

@@ -8,7 +8,7 @@
 #include "sys/signame.h"
 #include "coord/health.h"
 #include "control/msg.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/log.h"
 #include "util/parse.h"
 

@@ -8,7 +8,7 @@
 #include "conf/scheduler.h"
 #include "util/env.h"
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/opt.h"
 #include "util/parse.h"
 #include "util/sip.h"

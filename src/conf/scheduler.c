@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "util/env.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/opt.h"
 #include "util/parse.h"
 

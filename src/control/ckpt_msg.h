@@ -11,8 +11,9 @@
 #define CKPT_COMMIT_STEPS_TEXT 49152
 #define CKPT_COMMIT_SUMS_TEXT  524288 /* of 256 GiB in one file */
 #define CKPT_COMMIT_STEPS_MAX  8u     /* different steps that a node tells of, the newest ones */
-#define CKPT_COMMIT_WISHES_MAX 8u /* … that it wants on disk, the oldest ones: it tells of the next when one is over \
-                                   */
+#define CKPT_COMMIT_WISHES_MAX                                                                                         \
+    8u /* … that it wants on disk, the oldest ones: it tells of the next when one is over                            \
+        */
 #define CKPT_COMMIT_WISHES_TEXT 304 /* of these */
 
 enum lastwords_what { EMERGENCY_CKPT_FREEZE, EMERGENCY_CKPT_COPY, EMERGENCY_CKPT_OVER, EMERGENCY_CKPT_WHATS };
@@ -47,7 +48,7 @@ enum ckpt_commit_at {
     F(T, INT, parts, CKPT_COMMIT_PARTS_MAX, 1) /* in the list; -1: not all workers have declared theirs */             \
     F(T, STR, layout, CKPT_COMMIT_NAME_MAX, 0)                                                                         \
     F(T, STR, steps, CKPT_COMMIT_STEPS_TEXT, 0) /* "12@9f3a:0-3,5 11@9f3a:0-7": which parts are held of which step,    \
-                                              newest first, and its lineage (ckpt/lineage.h) */                                                                            \
+                                              newest first, and its lineage (ckpt/lineage.h) */                        \
     F(T, INT, least, MSG_STEP_MAX, 1) /* each worker has committed a step, the least of these newest ones; -1 */       \
     F(T, STR, wishes, CKPT_COMMIT_WISHES_TEXT, 0) /* "12@9f3a 15@9f3a": what a script wants on disk, in order */       \
     F(T, INT, done, MSG_STEP_MAX, 1)              /* newest step of which the node knows that it is on disk, or -1 */  \

@@ -40,16 +40,11 @@ void link_connect(struct link *k, const char *host, int port);
 /* No callback follows. */
 void link_disconnect(struct link *k);
 
-bool link_is_up(const struct link *k);
-
 /* Whether the other side of the present or last connection has said anything. */
 bool link_spoke(const struct link *k);
 
 /* Queues the message; if the link is down, or the other side does not read, nothing happens but a later closed(). */
 void link_send(struct link *k, const struct msg *m);
-
-/* Everything that was sent has been given to the kernel. */
-bool link_drained(const struct link *k);
 
 /* When the last message was sent that the host at the other end has acknowledged, whether or not anybody there reads it
  * now; 0: none. */

@@ -413,11 +413,6 @@ void link_free(struct link *k)
     free(k);
 }
 
-bool link_is_up(const struct link *k)
-{
-    return k->up;
-}
-
 bool link_spoke(const struct link *k)
 {
     return k->spoke;
@@ -434,11 +429,6 @@ void link_send(struct link *k, const struct msg *m)
     } else
         el_log(EL_WARN, "a message of type %s could not be sent: out of memory", msg_name(m->type));
     el_buf_free(&out);
-}
-
-bool link_drained(const struct link *k)
-{
-    return !k->up || !conn_unsent(&k->conn);
 }
 
 el_usec link_delivered(struct link *k)

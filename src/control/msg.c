@@ -5,7 +5,7 @@
 
 #include "control/msg_check.h"
 #include "control/peer_ident.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/fields.h"
 
 #define X(NAME, name, number, text)                                                                                    \

@@ -13,6 +13,7 @@
 #include "control/common_step_msg.h"
 #include "control/replica_msg.h"
 #include "control/limits.h"
+#include "control/notice.h"
 #include "control/restore_msg.h"
 #include "control/ckpt_msg.h"
 #include "util/buf.h"
@@ -274,7 +275,7 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, NUM, wait_ms, MSG_MS_MAX, 1)                                                                                  \
-    F(T, NUM, why, 5, 0)                 /* enum worker_status_why of src/snapshot/worker_status.h */                  \
+    F(T, NUM, why, NOTICE_WHYS - 1, 0)   /* enum notice_why */                                                         \
     F(T, NUM, ask, MSG_ASKS_MAX, 0)      /* counts how often the boundary was set anew; LIVE answers */                \
     F(T, INT, boundary, MSG_STEP_MAX, 2) /* the last step of the round; -1: not known before all have answered */
 #define MSG_end_FIELDS(F, T)                                                                                           \

@@ -105,8 +105,6 @@ void health_check_order(struct health_check *p, unsigned node, el_usec now, stru
 /* "health check: round 2: c00 with c02, c01 with c03; 2 are good so far; 3 of 4 nodes have answered, at most 12 s more,
  * at most 8 rounds": fits into MSG_TEXT_MAX. */
 void health_check_text(const struct health_check *p, el_usec now, char *to, size_t room);
-/* What this node does: "checks itself", "is paired with node2", "waits for the others". */
-void health_check_doing(const struct health_check *p, unsigned node, char *to, size_t room);
 
 bool health_check_is_over(const struct health_check *p);
 /* Once it is over.  *text: one line without the node's name, "" if it is good; it lives until the next call. */

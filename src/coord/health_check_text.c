@@ -33,15 +33,3 @@ void health_check_text(const struct health_check *p, el_usec now, char *to, size
     snprintf(to, room, "health check: %s; %u of %u node%s %s answered, at most %llu s more%s", what, done - not_asked,
              p->asked, p->asked == 1 ? "" : "s", p->asked == 1 ? "has" : "have", left, rounds);
 }
-
-void health_check_doing(const struct health_check *p, unsigned node, char *to, size_t room)
-{
-    const struct health_check_node *n = &p->node[node];
-    if (p->over || n->done)
-        snprintf(to, room, "probed, waits for the others");
-    else if (p->kind != HEALTH_CHECK_PAIR)
-        snprintf(to, room, "checks itself");
-    else
-        snprintf(to, room, "tries the network with %.40s",
-                 p->node[n->guest ? p->pair[n->pair].a : p->pair[n->pair].b].host);
-}

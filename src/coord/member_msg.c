@@ -164,7 +164,7 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
     char why[MSG_TEXT_MAX + 1];
     snprintf(why, sizeof why, "%s leaves%s%.300s", m->host, *l->text ? ": " : "", l->text);
     if (rdzv_is_listened(r) && l->signal != SIG_INT) /* who interrupts does not want to wait */
-        rdzv_plan(r, RDZV_CHANGE_LEAVE, now, out, why);
+        rdzv_plan(r, NOTICE_EVICTION, now, out, why);
     else
         rdzv_stop(r, now, out, "%s", why);
 }
@@ -350,7 +350,7 @@ static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, s
         return;
     }
     r->membership = true;
-    rdzv_plan(r, RDZV_CHANGE_DRAIN, now, out, "a node is drained");
+    rdzv_plan(r, NOTICE_DRAIN, now, out, "a node is drained");
 }
 
 static void on_stop_job(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
@@ -381,7 +381,7 @@ void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, stru
     case MSG_RESTART:
         if (r->state == RDZV_RUNNING && !r->noticed) {
             reply(r, ev, out, 0, "round %llu is restarted", (unsigned long long)r->number);
-            rdzv_plan(r, RDZV_CHANGE_ORDERED, now, out, "a restart was asked for");
+            rdzv_plan(r, NOTICE_OPERATOR, now, out, "a restart was asked for");
         } else {
             reply(r, ev, out, 1, "no round runs: %.300s", rdzv_wait_text(r, now));
         }

@@ -31,7 +31,7 @@ bool rdzv_is_listened(const struct rdzv *r)
     return r->state == RDZV_RUNNING && r->aware && r->conf.set.boundary_wait_ms;
 }
 
-void rdzv_plan(struct rdzv *r, enum rdzv_change change, el_usec now, struct rdzv_actions *out, const char *why)
+void rdzv_plan(struct rdzv *r, enum notice_why change, el_usec now, struct rdzv_actions *out, const char *why)
 {
     if (r->state != RDZV_RUNNING || r->noticed)
         return;

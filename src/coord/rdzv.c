@@ -339,7 +339,7 @@ static void advance_running(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     el_usec quiet = r->last_join + EL_MS(s->scale_up_delay_ms), stable = r->started_at + EL_MS(s->stable_window_ms);
     r->wake = quiet > stable ? quiet : stable;
     if (r->wake <= now)
-        rdzv_plan(r, RDZV_CHANGE_SCALE, now, out, why);
+        rdzv_plan(r, NOTICE_SCALE_UP, now, out, why);
 }
 
 static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
@@ -437,6 +437,10 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
     advance(r, now, out);
     if (out->n > 1)
         drop_repeated_orders(out);
+    if (++r->unchecked < r->conf.room)
+        return;
+    r->unchecked = 0;
+    rdzv_check(r);
 }
 
 el_usec rdzv_deadline(const struct rdzv *r)

@@ -174,6 +174,8 @@ void rdzv_free(struct rdzv *r);
 /* out->n is set to 0 first.  msg and peer belong to the caller and are not kept. */
 void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_deadline(const struct rdzv *r);
+/* Asserts what must hold.  It walks all members, so rdzv_step() calls it once in as many steps as the job may have
+ * members: in a job of a few nodes nearly always, and with 10,000 for the price of one member a step. */
 void rdzv_check(const struct rdzv *r);
 
 /* The answer to LEAVING: perhaps its workers are on their way to a step boundary. */

@@ -9,6 +9,7 @@
 #include "coord/replica_check.h"
 #include "coord/emergency_ckpt.h"
 #include "coord/health_check.h"
+#include "control/notice.h"
 #include "coord/rdzv.h"
 #include "coord/restore.h"
 #include "coord/ckpt_commit.h"
@@ -155,7 +156,8 @@ struct rdzv_verdict {
 
 struct rdzv {
     struct rdzv_conf conf;
-    uint64_t min, max; /* in force: as configured, or as scaled */
+    unsigned unchecked; /* steps since the last rdzv_check() */
+    uint64_t min, max;  /* in force: as configured, or as scaled */
     enum rdzv_state state;
     struct el_rng rng;
     struct el_mem *mem;
@@ -201,7 +203,7 @@ struct rdzv {
 
     bool failed, membership, planned; /* how the present round ends */
     bool noticed;
-    unsigned notice_change; /* enum rdzv_change */
+    unsigned notice_change; /* enum notice_why */
     unsigned notice_ask;    /* how often the nodes were asked for their steps */
     int64_t boundary;       /* RDZV_NO_STEP: they are being asked */
     uint64_t charged;       /* number of the last round that cost a restart */
@@ -327,16 +329,9 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
 void rdzv_command(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out);
 
 /* notice.c: a planned change waits for a step boundary */
-enum rdzv_change { /* as enum worker_status_why of src/snapshot/worker_status.h */
-                   RDZV_CHANGE_SCALE = 1,
-                   RDZV_CHANGE_DRAIN,
-                   RDZV_CHANGE_SPARE,
-                   RDZV_CHANGE_LEAVE,
-                   RDZV_CHANGE_ORDERED
-};
 #define RDZV_NO_STEP INT64_C(-1)
 bool rdzv_is_listened(const struct rdzv *r); /* notices make sense */
-void rdzv_plan(struct rdzv *r, enum rdzv_change change, el_usec now, struct rdzv_actions *out, const char *why);
+void rdzv_plan(struct rdzv *r, enum notice_why change, el_usec now, struct rdzv_actions *out, const char *why);
 void rdzv_notice_order(const struct rdzv *r, el_usec now, struct msg *out);
 void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg *msg, struct rdzv_actions *out);
 bool rdzv_notice_stopped(const struct rdzv *r, const struct rdzv_member *m, bool fenced); /* … as planned */

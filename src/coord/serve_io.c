@@ -20,8 +20,6 @@
 #include "util/file.h"
 #include "util/parse.h"
 
-enum { MMAP_BYTES = 16 << 20, TRIM_BYTES = 64 << 20 };
-
 #define FLUSH_MAX    EL_SEC(2) /* for log lines, when the store ends */
 #define HOLDER_MAX   EL_SEC(1) /* for each answer of whoever has the port */
 #define POOL_THREADS 1         /* the journal is written by one at a time */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum kind { KIND_NUM, KIND_OPT, KIND_STR, KIND_FLAG, KIND_OBJ };
 

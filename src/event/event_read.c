@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/json_limit.h"
 
 enum { VALUES_MAX = 1024, DEPTH_MAX = 8 };

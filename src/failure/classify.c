@@ -6,7 +6,7 @@
 #include "failure/last_line.h"
 #include "failure/traceback_line.h"
 #include "sys/xid.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define FATAL_MAX 1024
 

@@ -14,7 +14,7 @@
 #include "failure/log_traceback.h"
 #include "sys/xid.h"
 #include "sys/kmsg.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum {
     STREAM_MAX = 100 * 1024, /* bytes looked at: what is kept of a stream (output/head.h) */

@@ -6,7 +6,7 @@
 #include "failure/failure.h"
 #include "util/text.h"
 #include "sys/xid.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 /* What the kernel sends to a program that reached a limit, or whose own timer ran out. */
 const char *failure_limit_text(int number)

@@ -4,7 +4,7 @@
 
 #include "failure/traceback.h"
 #include "failure/traceback_line.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum {
     LINES_MAX = TRACEBACK_LAST_LINES,

@@ -7,7 +7,7 @@
 
 #include "util/text.h"
 #include "sys/signame.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/json_limit.h"
 
 enum {
@@ -137,11 +137,6 @@ static const struct field found[] = {
     TOP(BOOL, "in_thread", found.in_thread, 0, NULL),
     TOP(BOOL, "in_process", found.in_process, 0, NULL),
 };
-
-const char *record_end_word(enum failure_end end)
-{
-    return end_words[end];
-}
 
 const char *record_by_word(enum failure_by by)
 {

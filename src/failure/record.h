@@ -31,8 +31,7 @@ int record_write(const struct failure *f, size_t limit_bytes, struct el_buf *out
 int record_read(struct record *r, const char *json, size_t n, struct el_mem *mem, struct el_err *e);
 void record_free(struct record *r, struct el_mem *mem);
 
-/* Words of the two enumerations, as they stand in the document. */
-const char *record_end_word(enum failure_end end);
+/* As it stands in the document. */
 const char *record_by_word(enum failure_by by);
 
 #endif

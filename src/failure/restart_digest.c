@@ -4,7 +4,7 @@
 
 #include "failure/restart_policy.h"
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static const char *last_name(const char *type)
 {

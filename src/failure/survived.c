@@ -4,7 +4,7 @@
 
 #include "failure/last_line.h"
 #include "failure/traceback_line.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum {
     MANY = 20,        /* lines of its own: nobody prints so many while ending */

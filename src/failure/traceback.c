@@ -6,7 +6,7 @@
 
 #include "failure/last_line.h"
 #include "failure/traceback_line.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum {
     FOREIGN_MAX = 8,  /* lines of others tolerated inside a traceback */

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 static bool is_digit(char c)
 {

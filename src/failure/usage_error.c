@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 static bool has_any(struct text line, const char *const *words, size_t n)
 {

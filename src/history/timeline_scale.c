@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 /* A round from its first worker on any node to its last. */
 struct span {

@@ -9,10 +9,11 @@
 #include "util/addr.h"
 #include "util/err.h"
 
-#define LEASE_SERVER_HELLO   EL_SEC(10) /* a connection that has not knocked by then is closed */
-#define LEASE_SERVER_MAX     65536
-#define LEASE_SERVER_NEW_MAX 1024 /* that have not knocked; when there are more, or no room, the oldest of them goes   \
-                                   */
+#define LEASE_SERVER_HELLO EL_SEC(10) /* a connection that has not knocked by then is closed */
+#define LEASE_SERVER_MAX   65536
+#define LEASE_SERVER_NEW_MAX                                                                                           \
+    1024 /* that have not knocked; when there are more, or no room, the oldest of them goes                            \
+          */
 
 struct lease_server;
 

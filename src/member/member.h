@@ -266,7 +266,7 @@ struct member_save {                /* saving a step */
 };
 
 struct member_notice { /* of a planned change */
-    unsigned why;      /* enum worker_status_why */
+    unsigned why;      /* enum notice_why */
     uint64_t ask;
     int64_t boundary; /* MEMBER_NO_STEP: not known yet */
     el_usec until;

@@ -114,7 +114,6 @@ bool membership_stays(
 
 /* The slice to run; valid from start() to the next one. */
 const struct msg_world *membership_world(const struct membership *m);
-uint64_t membership_coord(const struct membership *m);
 bool membership_hosts(const struct membership *m); /* the job's coordinator is in this process */
 
 /* If the round's store is here: who has not come, as store_server_missing(); and that a worker was started. */

@@ -470,11 +470,6 @@ bool membership_hosts(const struct membership *m)
     return m->hosting && coordinator_host_coordinator(m->hosting);
 }
 
-uint64_t membership_coord(const struct membership *m)
-{
-    return m->core.round.coord;
-}
-
 void membership_logs(struct membership *m, const struct msg *msg)
 {
     link_send(m->link, msg);

@@ -149,8 +149,6 @@ const char *output_log_dir(const struct output *o);
 /* An open file in that directory for events (LOGTREE_EVENTS), the caller's from then on; -1: there is none, it could
  * not be made, or it was taken. */
 int output_take_events(struct output *o);
-/* Its own directory of a local rank in this attempt, NULL as above; valid until the next attempt. */
-const char *output_rank_dir(const struct output *o, unsigned local_rank);
 
 void output_free(struct output *o);
 

@@ -430,12 +430,6 @@ int output_take_events(struct output *o)
     return fd;
 }
 
-const char *output_rank_dir(const struct output *o, unsigned local_rank)
-{
-    assert(local_rank < o->conf.nproc);
-    return o->ranks[local_rank].dir;
-}
-
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static void finished(struct output *o, const char *kept)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/opt.h"
 
 const struct check_group_row check_groups[CHECK_GROUPS] = {

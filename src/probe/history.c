@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/fields.h"
 
 enum { VALUES_MAX = 64, DEPTH_MAX = 4 };

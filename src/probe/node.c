@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "probe/node_private.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 /* Until a child must have ended; the helper ends itself before that, unless the driver does not let it. */
 #define HELPER_MEETS EL_SEC(60) /* child.h: init_ms */

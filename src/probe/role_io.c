@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 static const struct {
     const char *word;

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 const char *stage_outcome_word(enum stage_outcome o)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/utf8.h"
 
 static const struct el_fields_limit limit = {.values_max = 64, .depth_max = 2};

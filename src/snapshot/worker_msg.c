@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 #define WORKER_MSG_VALUES_MAX 64u
 #define WORKER_MSG_DEPTH_MAX  4u
@@ -35,12 +35,6 @@ const char *worker_msg_name(unsigned type)
 {
     const struct row *row = row_of(type);
     return row ? row->name : NULL;
-}
-
-unsigned worker_msg_descriptors(unsigned type)
-{
-    const struct row *row = row_of(type);
-    return row ? row->descriptors : 0;
 }
 
 /* On the machines that elrun runs on a struct of these fields is little endian already; the assertion says so. */

@@ -178,8 +178,7 @@ int worker_msg_encode(const struct worker_msg *m, struct el_buf *out);
 int worker_msg_decode(const void *packet, size_t n, struct worker_msg *out, struct el_err *e);
 void worker_msg_release(struct worker_msg *m);
 
-/* "HELLO", or NULL; and how many descriptors it may carry. */
+/* "HELLO", or NULL. */
 const char *worker_msg_name(unsigned type);
-unsigned worker_msg_descriptors(unsigned type);
 
 #endif

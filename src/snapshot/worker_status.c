@@ -75,7 +75,7 @@ void worker_status_limit(struct worker_status *p, int64_t step)
     STORE(p, limit_step, step);
 }
 
-void worker_status_announce(struct worker_status *p, enum worker_status_why why, int64_t boundary, int64_t deadline_ns)
+void worker_status_announce(struct worker_status *p, enum notice_why why, int64_t boundary, int64_t deadline_ns)
 {
     STORE(p, notice_deadline_ns, deadline_ns);
     STORE(p, notice_why, (uint32_t)why);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/notice.h"
+
 #define WORKER_STATUS_MAGIC   0x3130544154534c45u /* "ELSTAT01" */
 #define WORKER_STATUS_VERSION 1u
 #define WORKER_STATUS_BYTES   4096u
@@ -19,14 +21,6 @@ enum worker_status_phase {
     WORKER_STATUS_SNAPSHOT,
     WORKER_STATUS_BLOCKED,
     WORKER_STATUS_EXITING
-};
-enum worker_status_why {
-    WORKER_STATUS_NOTHING,
-    WORKER_STATUS_SCALE_UP,
-    WORKER_STATUS_DRAIN,
-    WORKER_STATUS_SPARE,
-    WORKER_STATUS_EVICTION,
-    WORKER_STATUS_OPERATOR
 };
 
 struct worker_status {
@@ -42,7 +36,7 @@ struct worker_status {
     uint64_t update_started_ns; /* W */
     int64_t boundary_step;      /* A: a planned change comes behind this step; WORKER_STATUS_NO_STEP: none */
     int64_t notice_deadline_ns; /* A */
-    uint32_t notice_why;        /* A: enum worker_status_why; */
+    uint32_t notice_why;        /* A: enum notice_why; */
     uint32_t spare2;
     int64_t begin_step; /* W: the step that it is in, or waits to begin; -1: none */
     int64_t at_step;    /* W: behind this step it stops, since a boundary lay there; -1: none */
@@ -85,7 +79,7 @@ int64_t worker_status_live(const struct worker_status *p);
 void worker_status_limit(struct worker_status *p, int64_t step);
 
 /* The round's last step; WORKER_STATUS_NO_STEP: none. */
-void worker_status_announce(struct worker_status *p, enum worker_status_why why, int64_t boundary, int64_t deadline_ns);
+void worker_status_announce(struct worker_status *p, enum notice_why why, int64_t boundary, int64_t deadline_ns);
 
 /* The boundary does not hold any more, the limit does. */
 void worker_status_retract(struct worker_status *p);

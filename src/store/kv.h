@@ -143,7 +143,8 @@ struct kv_entry *kv_awaited_first(const struct kv *kv);
 struct kv_entry *kv_awaited_next(const struct kv_entry *e);
 struct kv_awaited kv_awaited_look(struct kv_entry *e);
 
-/* Asserts what must hold. */
+/* Asserts what must hold, for tests, simulators and fuzzers, which call it after each request.  The store does not: it
+ * walks the whole map, and a million keys would hold up the loop for a tenth of a second. */
 void kv_check(const struct kv *kv);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "loop/peer_uid.h"
 #include "store/listen.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/likely.h"
 #include "util/log.h"
 #include "util/sockaddr.h"

@@ -8,7 +8,7 @@
 
 #include "util/env.h"
 #include "sys/host.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/file.h"
 #include "util/parse.h"
 #include "util/scan.h"

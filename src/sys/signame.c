@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stddef.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 
 #define SIGNAME_LIST(X)                                                                                                \
     X(HUP, "hang-up: the terminal or the session went away")                                                           \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "util/text.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/sort.h"
 
 static const struct xid rows[] = {

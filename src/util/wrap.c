@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/utf8.h"
 
 /* What stands at p: its bytes, at least 1, and its columns. */

@@ -10,7 +10,7 @@
 #include "control/msg.h"
 #include "coord/rdzv.h"
 #include "fuzz/tape.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

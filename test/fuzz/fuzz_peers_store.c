@@ -11,7 +11,7 @@
 #include "store/session.h"
 #include "store/waiters.h"
 #include "fuzz/tape.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

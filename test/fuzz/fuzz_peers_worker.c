@@ -11,7 +11,7 @@
 #include "ckpt/layout.h"
 #include "fuzz/tape.h"
 #include "fuzz/vault.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

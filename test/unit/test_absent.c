@@ -1,7 +1,7 @@
 /* The rank that another one's words name as the one that did not come. */
 #include "failure/absent.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <signal.h>
 #include <string.h>

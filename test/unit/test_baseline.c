@@ -2,7 +2,7 @@
 #include "probe/baseline.h"
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct baseline b, c;
 

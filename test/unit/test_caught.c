@@ -7,7 +7,7 @@
 
 #include "failure/summary.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define TB      "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    f()\n"
 #define KEY     TB "KeyError: 'a'\n"

@@ -12,7 +12,7 @@
 
 #include "lib/tap.h"
 #include "probe/facts.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static char root[] = "/tmp/test_collect.XXXXXX";
 static struct checking all;

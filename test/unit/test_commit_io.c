@@ -9,7 +9,7 @@
 #include "snapshot/commit.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/rng.h"
 
 static struct el_mem mem = EL_MEM_INIT(64u << 20);

@@ -1,7 +1,7 @@
 #include "conf/conf.h"
 #include "conf/run_options.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/log.h"
 
 #define WORDS_MAX 40

@@ -1,6 +1,6 @@
 #include "conf/conf_rdzv.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct run_conf conf;
 static struct rdzv_settings set;

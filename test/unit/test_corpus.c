@@ -5,7 +5,7 @@
 #include "failure/failure.h"
 #include "failure/summary.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <dirent.h>
 #include <time.h>

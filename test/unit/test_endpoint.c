@@ -2,7 +2,7 @@
 #include "conf/scheduler.h"
 #include "lib/tap.h"
 #include "util/addr.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define WORDS_MAX 16
 static struct run_conf conf;

@@ -1,7 +1,7 @@
 /* Has a rank that still runs raised what will end it? */
 #include "failure/exiting.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <string.h>
 

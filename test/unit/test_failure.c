@@ -2,7 +2,7 @@
 #include "failure/failure.h"
 #include "lib/tap.h"
 #include "sys/kmsg.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <signal.h>
 

@@ -3,7 +3,7 @@
 #include "failure/failure.h"
 #include "failure/usage_error.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <signal.h>
 #include <string.h>

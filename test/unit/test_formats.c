@@ -6,7 +6,7 @@
 #include "ckpt/pickle_index.h"
 #include "ckpt/sniff.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/buf.h"
 #include "util/sort.h"
 

@@ -4,7 +4,7 @@
 
 #include "failure/restart_policy.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define CYCLOPTS(words) "╭─ Error ──────────────╮\n│ " words "   │\n╰──────────────────────╯\n"
 

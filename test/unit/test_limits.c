@@ -2,7 +2,7 @@
 #include "probe/limits.h"
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct check_conf c;
 

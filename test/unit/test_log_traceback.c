@@ -4,7 +4,7 @@
 
 #include "failure/failure.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static char text[20000];
 

@@ -8,7 +8,7 @@
 #include "ckpt/lineage.h"
 #include "ckpt/manifest.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/base64.h"
 
 static struct el_mem mem = EL_MEM_INIT(64u << 20);

@@ -208,8 +208,8 @@ static void test_page(void)
     is_num(a.limit_step == 7 && b.limit_step == 7, true, "and no later one may be begun");
     b.phase = WORKER_STATUS_BLOCKED;
     is_num(worker_status_begun(&b), 5, "a step that waits to be begun does not count");
-    worker_status_announce(&a, WORKER_STATUS_DRAIN, 8, 77);
-    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == WORKER_STATUS_DRAIN &&
+    worker_status_announce(&a, NOTICE_DRAIN, 8, 77);
+    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == NOTICE_DRAIN &&
                a.notice_deadline_ns == 77,
            true, "a boundary is the limit, too");
     a.live_step = 8;

@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/opt.h"
 #include "util/time.h"
 

@@ -1,5 +1,5 @@
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define BAD UINT64_MAX

@@ -3,7 +3,7 @@
  * for that of the step, with members counted but not the highest number. */
 #include "ckpt/rank_files.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct el_mem mem = EL_MEM_INIT(1 << 20);
 

@@ -2,7 +2,7 @@
  * harm. */
 #include "failure/record.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #include <jansson.h>
 

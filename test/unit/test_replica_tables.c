@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define DATA_MAX 64
 

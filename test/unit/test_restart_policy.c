@@ -1,7 +1,7 @@
 /* What follows from failures: the rules of failure/restart_policy.h, each with the case that it must not catch. */
 #include "failure/restart_policy.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct restart_history history;
 static struct restart_verdict verdict;

@@ -2,7 +2,7 @@
  * Seen to fail: with runs compared, with invalid ones counted as newer, with `<=` for `<`. */
 #include "ckpt/retain.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static const char *why(const struct retain_item *v, size_t n, int64_t step)
 {

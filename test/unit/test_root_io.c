@@ -10,7 +10,7 @@
 #include "snapshot/commit.h"
 #include "ckpt/root.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct el_mem mem = EL_MEM_INIT(64u << 20);
 static char top[] = "/tmp/elrun-root.XXXXXX";

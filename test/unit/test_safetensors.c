@@ -4,7 +4,7 @@
 
 #include "ckpt/safetensors.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct el_mem mem = EL_MEM_INIT(256u << 20);
 

@@ -13,7 +13,7 @@
 #include "ckpt/verify.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct el_mem mem = EL_MEM_INIT(64u << 20);
 

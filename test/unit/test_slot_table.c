@@ -1,7 +1,7 @@
 /* The keeper of snapshots: who may write where and what a death leaves; and that no order of messages, honest or not,
  * gives away the last whole snapshot.  What is offered afterwards: test_keeper_restore.c. */
 #include "unit/keeper_stage.h"
-#include "util/auto.h"
+#include "util/array.h"
 #include "util/rng.h"
 
 static void test_two_slots(void)

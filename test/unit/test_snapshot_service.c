@@ -10,7 +10,7 @@
 #include "client/client.h"
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define GIB ((uint64_t)1 << 30)
 

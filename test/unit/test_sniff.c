@@ -5,7 +5,7 @@
 #include "ckpt/sha256.h"
 #include "ckpt/sniff.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define T(text) text, sizeof text - 1
 

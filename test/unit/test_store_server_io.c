@@ -13,7 +13,7 @@
 #include "lib/tap.h"
 #include "store/server_private.h"
 #include "store/wire.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum { GREEDY = 4, COUNT = 60, LONG = 1 << 20, ANSWER = COUNT * (LONG + 8), CROWD = 40 };
 

@@ -7,7 +7,7 @@
 #include "failure/failure.h"
 #include "failure/summary.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define TB     "Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n    f()\n"
 #define LOGGED "2026-11-27 03:47:14,599 ERROR eval failed\n" TB

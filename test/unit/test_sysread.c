@@ -2,7 +2,7 @@
 #include "probe/sysread.h"
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static void test_ports(void)
 {

@@ -3,7 +3,7 @@
  * with no member of a set, with what may be none, with the folder of a rank compared, each of its files counted. */
 #include "ckpt/usual_files.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static struct el_mem mem = EL_MEM_INIT(1 << 20);
 

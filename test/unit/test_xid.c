@@ -2,7 +2,7 @@
  * github.com/NVIDIA/nccl and pytorch issues named beside the line. */
 #include "sys/xid.h"
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 static const struct {
     const char *line;

@@ -81,7 +81,7 @@ def images_of(text: str) -> List[Extent]:
 # --- the status page: where this worker is, and where it is to stop ------------------------------------------------------
 
 INIT, STABLE, UPDATING, SNAPSHOT, BLOCKED, EXITING = range(6)
-WHY = ("", "scale up", "drain", "spare comes in", "eviction", "operator")
+WHY = ("", "scale up", "drain", "eviction", "operator")
 NO_STEP = (1 << 63) - 1
 SEQ, LIVE, LIMIT, BEAT, STARTED, BOUNDARY, DEADLINE, BEGIN, AT = 5, 6, 8, 9, 10, 11, 12, 14, 15  # 8 bytes each
 PHASE, REASON = 14, 26  # 4 bytes each

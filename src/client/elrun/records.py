@@ -15,7 +15,7 @@ class NoSnapshot(Error):
 class Change(NamedTuple):
     """A planned change of the job: its last step of this round is announced."""
 
-    why: str  #: "scale up", "drain", "spare comes in", "eviction", "operator"
+    why: str  #: "scale up", "drain", "eviction", "operator"
     step: int  #: the round's last step
     deadline: float  #: seconds from now; then the workers are stopped wherever they are
 

@@ -84,11 +84,6 @@ void cuda_wait_stream(const struct cuda *cu, void *stream)
     wait_for(cu, cu->cudaStreamQuery, stream);
 }
 
-void cuda_wait_event(const struct cuda *cu, void *event)
-{
-    wait_for(cu, cu->cudaEventQuery, event);
-}
-
 bool cuda_times(const struct cuda *cu, void *const *events, unsigned n, double wall_ms, double *out)
 {
     double sum = 0;

@@ -50,7 +50,6 @@ void cuda_must(const struct cuda *cu, int code);
 void *cuda_driver_function(const struct cuda *cu, const char *name);
 
 void cuda_wait_stream(const struct cuda *cu, void *stream);
-void cuda_wait_event(const struct cuda *cu, void *event);
 
 #define CUDA_EVENTS_MAX 256
 /* Milliseconds between neighbours of events[0..n]; false if they cannot be true: not above 0, or together longer than
