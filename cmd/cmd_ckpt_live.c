@@ -25,14 +25,14 @@ static int wrong(const struct msg *m, struct el_err *e)
     return el_fail(e, EL_EXIT_PROTOCOL, "the agent answers with %s", msg_name(m->type));
 }
 
-struct screen {
+struct cmd_ckpt_live_screen {
     struct ckpt_call *call;
     bool colour;
     json_t *list; /* NULL: text */
     unsigned jobs;
 };
 
-static void put_node(struct screen *s, const struct msg_ckpt_node *n, json_t **workers)
+static void put_node(struct cmd_ckpt_live_screen *s, const struct msg_ckpt_node *n, json_t **workers)
 {
     struct el_buf *out = &s->call->out;
     if (!s->list) {
@@ -51,7 +51,7 @@ static void put_node(struct screen *s, const struct msg_ckpt_node *n, json_t **w
 }
 
 /* 1: a row follows; 0: that was the last, or another job's; -1: error. */
-static int put_row(struct screen *s, const struct msg *m, json_t **workers, bool *on, struct el_err *e)
+static int put_row(struct cmd_ckpt_live_screen *s, const struct msg *m, json_t **workers, bool *on, struct el_err *e)
 {
     const char *run_id = s->call->conf->run_id;
     if (m->type == MSG_CKPT_NODE) {
@@ -70,7 +70,7 @@ static int put_row(struct screen *s, const struct msg *m, json_t **workers, bool
     return m->u.ckpt_worker.more;
 }
 
-static int put_agent(struct screen *s, const char *path, struct el_err *e)
+static int put_agent(struct cmd_ckpt_live_screen *s, const char *path, struct el_err *e)
 {
     json_t *workers = NULL;
     bool on = false;
@@ -101,7 +101,7 @@ static int nobody(const char *run_id, struct el_err *e)
 int ckpt_status(struct ckpt_call *c, struct el_err *e)
 {
     struct agents *a = calloc(1, sizeof *a);
-    struct screen s = {.call = c, .list = c->conf->json ? json_array() : NULL};
+    struct cmd_ckpt_live_screen s = {.call = c, .list = c->conf->json ? json_array() : NULL};
     struct el_err first = {0};
     s.colour = isatty(STDOUT_FILENO) && console_wants_colour(getenv("NO_COLOR"), getenv("TERM"));
     int bad = a ? agents_find(a, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");

@@ -9,7 +9,7 @@
 #include "util/parse.h"
 
 /* What is said about all of them. */
-struct report {
+struct cmd_ckpt_verify_report {
     struct ckpt_call *c;
     int verdict;
     bool any;
@@ -120,7 +120,7 @@ static void put_text(struct el_buf *out, const char *name, const struct inspect 
     put_findings(out, v);
 }
 
-static void tell(struct report *r, const char *name, const struct inspect *l, const struct verify *v,
+static void tell(struct cmd_ckpt_verify_report *r, const char *name, const struct inspect *l, const struct verify *v,
                  const struct verify_others *o, bool added)
 {
     if (r->c->conf->json) {
@@ -195,8 +195,8 @@ static void find_fewer(struct verify *v, const struct verify_others *o)
 
 /* --- one of them -------------------------------------------------------------------------------------------------- */
 
-static int verify_one(struct report *r, const struct ckpt_place *p, const struct scan *s, const char *dir,
-                      const char *name, struct el_err *e)
+static int verify_one(struct cmd_ckpt_verify_report *r, const struct ckpt_place *p, const struct scan *s,
+                      const char *dir, const char *name, struct el_err *e)
 {
     struct ckpt_call *c = r->c;
     struct inspect l;
@@ -279,7 +279,7 @@ static int check_ranks(struct verify *v, const struct scan *s, struct el_err *e)
     return r;
 }
 
-static int verify_root(struct report *r, const struct ckpt_place *p, const char *path, struct el_err *e)
+static int verify_root(struct cmd_ckpt_verify_report *r, const struct ckpt_place *p, const char *path, struct el_err *e)
 {
     struct scan s;
     struct verify hints;
@@ -310,7 +310,7 @@ static int verify_root(struct report *r, const struct ckpt_place *p, const char 
 }
 
 /* One of several that cannot be opened: it is told as the others are, and these are looked at, too. */
-static void tell_unreadable(struct report *r, const char *path, struct el_err *e)
+static void tell_unreadable(struct cmd_ckpt_verify_report *r, const char *path, struct el_err *e)
 {
     struct verify v;
     ckpt_verifier(r->c, &v, false);
@@ -323,7 +323,7 @@ static void tell_unreadable(struct report *r, const char *path, struct el_err *e
 
 int ckpt_verify(struct ckpt_call *c, struct el_err *e)
 {
-    struct report r = {.c = c};
+    struct cmd_ckpt_verify_report r = {.c = c};
     int bad = 0;
     for (int i = 0; !bad && i < c->argc; i++) {
         struct ckpt_place p;

@@ -40,7 +40,7 @@ static const struct opt_table options = {
 #define AGENT_LIMIT EL_SEC(1) /* one that stands still is left out */
 
 /* One screen: all jobs of one answer. */
-struct screen {
+struct cmd_status_screen {
     const struct status_conf *conf;
     bool terminal, colour;
     unsigned columns, jobs;
@@ -54,7 +54,7 @@ JSON_ROW(status_member)
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-static void job_is_whole(struct screen *s)
+static void job_is_whole(struct cmd_status_screen *s)
 {
     if (!s->jobs || s->conf->json)
         return;
@@ -64,7 +64,7 @@ static void job_is_whole(struct screen *s)
 }
 
 /* 1: more rows follow; 0: that was the last; -1: error. */
-static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
+static int take_row(struct cmd_status_screen *s, const struct msg *m, struct el_err *e)
 {
     if (m->type == MSG_STATUS_JOB) {
         json_t *job = json_status_job(&m->u.status_job);
@@ -88,7 +88,7 @@ static int take_row(struct screen *s, const struct msg *m, struct el_err *e)
 /* --- agents of this host --------------------------------------------------------------------------------------------
  */
 
-static bool is_told(const struct screen *s, const char *run_id)
+static bool is_told(const struct cmd_status_screen *s, const char *run_id)
 {
     size_t i;
     const json_t *job;
@@ -100,7 +100,7 @@ static bool is_told(const struct screen *s, const char *run_id)
 
 static void put_agent(void *ctx, const struct msg_ckpt_node *n)
 {
-    struct screen *s = ctx;
+    struct cmd_status_screen *s = ctx;
     const char *wanted = s->conf->control.run_id;
     if (!n->budget_bytes || is_told(s, n->run_id) || (*wanted && strcmp(wanted, n->run_id) != 0))
         return;
@@ -110,14 +110,14 @@ static void put_agent(void *ctx, const struct msg_ckpt_node *n)
 }
 
 /* A coordinator knows of snapshots of jobs of several nodes with --ckpt-dir; of other jobs the agents here know. */
-static void put_agents(struct screen *s)
+static void put_agents(struct cmd_status_screen *s)
 {
     if (!s->conf->json)
         agents_each(AGENT_LIMIT, put_agent, s);
 }
 
 /* Nobody was named, and nobody is there: jobs of one node have no coordinator.  0: there are some. */
-static int only_agents(struct screen *s, struct el_err *e)
+static int only_agents(struct cmd_status_screen *s, struct el_err *e)
 {
     if (e->sys != ECONNREFUSED || strcmp(s->conf->control.endpoint, CONTROL_ENDPOINT) != 0 || s->conf->watch)
         return -1;
@@ -128,7 +128,7 @@ static int only_agents(struct screen *s, struct el_err *e)
 }
 
 /* On a terminal the screen is written over, not wiped, so that it does not flicker. */
-static int show(struct screen *s, struct el_err *e)
+static int show(struct cmd_status_screen *s, struct el_err *e)
 {
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     bool over = s->conf->watch && s->terminal && !s->conf->json;
@@ -152,7 +152,7 @@ static int show(struct screen *s, struct el_err *e)
 }
 
 /* One answer.  0; 1: refused; -1: error. */
-static int one_screen(struct screen *s, struct control_client *c, struct el_err *e)
+static int one_screen(struct cmd_status_screen *s, struct control_client *c, struct el_err *e)
 {
     int more = 1, status = 0;
     s->jobs = 0;
@@ -187,7 +187,7 @@ static unsigned columns_of(int fd)
 
 static int run(const struct call *call, struct el_err *e)
 {
-    static struct screen s;
+    static struct cmd_status_screen s;
     struct status_conf conf = {0};
     char **operand;
     int status;

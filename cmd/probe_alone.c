@@ -21,7 +21,7 @@
 #define MEMORY_MAX ((size_t)256 << 20)
 #define DISK_LIMIT EL_SEC(5) /* so long the folder of past verdicts may take, each time */
 
-struct alone {
+struct probe_alone_alone {
     const struct probe_conf *conf;
     const struct call *call;
     struct check_conf checks;
@@ -37,27 +37,27 @@ struct alone {
     char note[HISTORY_REASON_MAX + 100];
 };
 
-static bool use_nccl(const struct alone *a)
+static bool use_nccl(const struct probe_alone_alone *a)
 {
     return a->conf->backend == PROBE_NCCL || (a->conf->backend == PROBE_AUTO && a->facts.gpus.n);
 }
 
 static void read_history(void *ctx)
 {
-    struct alone *a = ctx;
+    struct probe_alone_alone *a = ctx;
     if (history_open(a->conf->state_dir, &a->history, &a->history_error) == 0)
         a->history_error.status = 0;
 }
 
 static void write_history(void *ctx)
 {
-    struct alone *a = ctx;
+    struct probe_alone_alone *a = ctx;
     if (history_append(a->conf->state_dir, &a->history, &a->now, 1, &a->history_error) == 0)
         a->history_error.status = 0;
 }
 
 /* False: it is told why not. */
-static bool visit_history(struct alone *a, void (*work)(void *ctx), const char *what)
+static bool visit_history(struct probe_alone_alone *a, void (*work)(void *ctx), const char *what)
 {
     a->stuck = !probe_visit(work, a, DISK_LIMIT);
     if (a->stuck)
@@ -68,7 +68,7 @@ static bool visit_history(struct alone *a, void (*work)(void *ctx), const char *
 }
 
 /* Whatever is wrong with what was asked for is told before anything runs. */
-static int prepare(struct alone *a, struct el_err *e)
+static int prepare(struct probe_alone_alone *a, struct el_err *e)
 {
     const struct probe_conf *n = a->conf;
     check_conf_init(&a->checks);
@@ -87,7 +87,7 @@ static int prepare(struct alone *a, struct el_err *e)
     return 0;
 }
 
-static int look(struct alone *a, struct el_err *e)
+static int look(struct probe_alone_alone *a, struct el_err *e)
 {
     const struct probe_conf *c = a->conf;
     bool nccl = use_nccl(a), terminal = isatty(STDERR_FILENO);
@@ -115,7 +115,7 @@ static int look(struct alone *a, struct el_err *e)
 }
 
 /* A plan of one node: no pairs, but what it measured may be compared with the baseline. */
-static int judge(struct alone *a, struct plan *p, struct el_err *e)
+static int judge(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
 {
     struct el_buf why = EL_BUF_INIT(NULL, 4096);
     const struct plan_pair *pairs;
@@ -139,7 +139,7 @@ static int judge(struct alone *a, struct plan *p, struct el_err *e)
     return 0;
 }
 
-static int save_baseline(const struct alone *a, int status, struct el_err *e)
+static int save_baseline(const struct probe_alone_alone *a, int status, struct el_err *e)
 {
     static struct baseline b; /* large */
     if (!a->conf->save_baseline)
@@ -159,7 +159,7 @@ static int save_baseline(const struct alone *a, int status, struct el_err *e)
 }
 
 /* What was before, for the report; then this time.  An undecided probe is no verdict. */
-static void remember(struct alone *a, const struct report *r, int status)
+static void remember(struct probe_alone_alone *a, const struct probe_report *r, int status)
 {
     struct el_buf text = EL_BUF_INIT(NULL, sizeof a->note - 1), why = EL_BUF_INIT(NULL, 4096);
     uint64_t now = (uint64_t)time(NULL);
@@ -177,14 +177,14 @@ static void remember(struct alone *a, const struct report *r, int status)
     el_buf_free(&why);
 }
 
-static int show(struct alone *a, struct plan *p, struct el_err *e)
+static int show(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
 {
     const struct probe_conf *c = a->conf;
     const struct found *found[1] = {&a->found};
     const char *note[1] = {NULL};
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     const struct report_look look = look_of(a->call->env, STDOUT_FILENO);
-    struct report r = {
+    struct probe_report r = {
         .plan = p,
         .found = found,
         .note = note,
@@ -215,7 +215,7 @@ static int show(struct alone *a, struct plan *p, struct el_err *e)
 
 int probe_alone(const struct probe_conf *conf, const struct call *call, struct el_err *e)
 {
-    struct alone *a = calloc(1, sizeof *a);
+    struct probe_alone_alone *a = calloc(1, sizeof *a);
     struct el_mem mem = EL_MEM_INIT(MEMORY_MAX);
     struct plan_conf pc = PLAN_CONF_INIT;
     int status = -1;

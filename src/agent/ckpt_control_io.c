@@ -12,7 +12,7 @@
 
 #define TELL_EVERY EL_MS(500) /* how far a save is: also a sign of life */
 
-struct held {
+struct ckpt_control_held {
     int64_t step; /* that was committed into this slot last; SLOT_TABLE_NO_STEP: none was */
     el_usec at;
 };
@@ -27,7 +27,7 @@ struct ckpt_asks {
     struct node *node;
     struct control_socket *asks;
     struct loop_timer *tick;
-    struct held *held; /* workers x SLOT_TABLE_SLOTS */
+    struct ckpt_control_held *held; /* workers x SLOT_TABLE_SLOTS */
     struct waiting waiting[CONTROL_SOCKET_MAX];
 };
 
@@ -42,7 +42,7 @@ static int64_t age_ms(el_usec since)
 static el_usec held_since(const struct ckpt_asks *c, unsigned worker, unsigned slot)
 {
     const struct slot_table_slot *s = slot_table_slot(snapshot_service_keeper(c->node->snapshots), worker, slot);
-    const struct held *h = &c->held[worker * SLOT_TABLE_SLOTS + slot];
+    const struct ckpt_control_held *h = &c->held[worker * SLOT_TABLE_SLOTS + slot];
     return s->state == SLOT_TABLE_COMMITTED && s->step == h->step ? h->at : 0;
 }
 
@@ -219,7 +219,7 @@ void ckpt_asks_committed(struct node *n, unsigned worker, unsigned slot)
 {
     const struct slot_table_slot *s = slot_table_slot(snapshot_service_keeper(n->snapshots), worker, slot);
     if (n->asks && s->state == SLOT_TABLE_COMMITTED)
-        n->asks->held[worker * SLOT_TABLE_SLOTS + slot] = (struct held){s->step, loop_clock()};
+        n->asks->held[worker * SLOT_TABLE_SLOTS + slot] = (struct ckpt_control_held){s->step, loop_clock()};
 }
 
 /* Looked at in a later turn, when all that follows has been done. */

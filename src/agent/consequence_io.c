@@ -10,7 +10,7 @@
 enum { TICK = EL_MS(250), SAY_AFTER = EL_MS(500), LOOK_TIME = EL_SEC(1) };
 
 /* One look.  It owns what its thread uses: a file system that stands still may keep it beyond its attempt. */
-struct look {
+struct consequence_look {
     struct node *node; /* NULL: nobody waits for it any more */
     unsigned slot, attempt;
     el_usec since;
@@ -24,7 +24,7 @@ struct look {
 };
 
 struct consequence {
-    struct look **look; /* nproc; NULL: none is under way */
+    struct consequence_look **look; /* nproc; NULL: none is under way */
     struct loop_timer *timer;
     el_usec since; /* of the first one of this attempt */
     bool said;
@@ -40,21 +40,21 @@ int consequence_init(struct node *n, struct el_err *e)
 {
     struct consequence *c = n->consequence = calloc(1, sizeof *c);
     if (c)
-        c->look = calloc(n->nproc, sizeof(struct look *));
+        c->look = calloc(n->nproc, sizeof(struct consequence_look *));
     if (!c || !c->look || !(c->timer = loop_timer_new(n->loop, on_tick, n)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     c->ending = -1;
     return 0;
 }
 
-static void look_free(struct look *l)
+static void look_free(struct consequence_look *l)
 {
     failure_free(&l->words, NULL);
     free(l);
 }
 
 /* True if nobody waits for it any more. */
-static bool is_forgotten(struct look *l)
+static bool is_forgotten(struct consequence_look *l)
 {
     if (l->node)
         return false;
@@ -65,7 +65,7 @@ static bool is_forgotten(struct look *l)
 
 static void forget(struct node *n, unsigned slot)
 {
-    struct look *l = n->consequence->look[slot];
+    struct consequence_look *l = n->consequence->look[slot];
     n->consequence->look[slot] = NULL;
     if (!l)
         return;
@@ -106,7 +106,7 @@ void consequence_free(struct node *n)
     free(c);
 }
 
-static void answer(struct look *l, bool follows, bool waits)
+static void answer(struct consequence_look *l, bool follows, bool waits)
 {
     struct node *n = l->node;
     unsigned slot = l->slot, attempt = l->attempt;
@@ -177,7 +177,7 @@ static void watch_ending(struct node *n)
         c->ending_read = output_read_bytes(n->output, (unsigned)c->ending, &held);
 }
 
-static void maybe_answer(struct look *l)
+static void maybe_answer(struct consequence_look *l)
 {
     if (l->reading || !l->tailed || l->handled.reading)
         return;
@@ -196,7 +196,7 @@ static void maybe_answer(struct look *l)
 
 static void source_read(void *ctx)
 {
-    struct look *l = ctx;
+    struct consequence_look *l = ctx;
     if (is_forgotten(l))
         return;
     handled_tell(&l->handled, &l->words);
@@ -205,13 +205,13 @@ static void source_read(void *ctx)
 
 static void read_file(void *ctx)
 {
-    struct look *l = ctx;
+    struct consequence_look *l = ctx;
     evidence_read_errfile(l->path, &l->file);
 }
 
 static void file_read(void *ctx)
 {
-    struct look *l = ctx;
+    struct consequence_look *l = ctx;
     l->reading = false;
     if (is_forgotten(l))
         return;
@@ -222,7 +222,7 @@ static void file_read(void *ctx)
 static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
 {
     (void)slot;
-    struct look *l = ctx;
+    struct consequence_look *l = ctx;
     l->tailing = false;
     if (is_forgotten(l))
         return;
@@ -238,7 +238,7 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     maybe_answer(l);
 }
 
-static void ask_tails(struct node *n, struct look *l)
+static void ask_tails(struct node *n, struct consequence_look *l)
 {
     if (l->tailing || l->tailed)
         return;
@@ -257,12 +257,12 @@ void consequence_look(struct node *n, unsigned slot)
     struct consequence *c = n->consequence;
     struct el_err e = {0};
     forget(n, slot);
-    struct look *l = c->look[slot] = calloc(1, sizeof *l);
+    struct consequence_look *l = c->look[slot] = calloc(1, sizeof *l);
     if (!l) {
         node_feed(n, &(struct agent_event){.type = AGENT_EV_LOOKED, .slot = slot, .attempt = n->core.attempts});
         return;
     }
-    *l = (struct look){.node = n, .slot = slot, .attempt = n->core.attempts, .since = loop_clock()};
+    *l = (struct consequence_look){.node = n, .slot = slot, .attempt = n->core.attempts, .since = loop_clock()};
     failure_init(&l->words);
     c->since = c->said ? c->since : loop_clock();
     loop_timer_at(c->timer, loop_clock() + TICK);

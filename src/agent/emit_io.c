@@ -258,7 +258,7 @@ void emit_unfit(struct node *n, const char *why)
 static void emit_incident(struct node *n, const struct failure *f, bool cause)
 {
     struct event ev = event_of(n, EVENT_INCIDENT);
-    struct report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
+    struct failure_report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
     struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0),
                   dlrover = EL_BUF_INIT(NULL, EVENT_TEXT_MAX);
     summary_verdict(&alone, &text);

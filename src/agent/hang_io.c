@@ -13,7 +13,7 @@
 #define CLOSE_LOOK_MAX  16u /* workers whose threads are told one by one */
 
 /* One look.  The thread owns it while it runs: a file system that stands still may keep it beyond the node. */
-struct look {
+struct hang_look {
     struct hang_watch *watch; /* NULL: nobody waits for it any more */
     struct pool_job job;
     unsigned n, attempt;
@@ -29,11 +29,11 @@ struct hang_watch {
     struct node *node;
     struct hang hang;
     struct loop_timer *timer;
-    struct look *look;
+    struct hang_look *look;
     bool looking;
 };
 
-static void look_free(struct look *l)
+static void look_free(struct hang_look *l)
 {
     if (!l)
         return;
@@ -46,12 +46,12 @@ static void look_free(struct look *l)
     free(l);
 }
 
-static struct look *look_new(struct hang_watch *w, unsigned n)
+static struct hang_look *look_new(struct hang_watch *w, unsigned n)
 {
-    struct look *l = calloc(1, sizeof *l);
+    struct hang_look *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    *l = (struct look){.watch = w, .n = n};
+    *l = (struct hang_look){.watch = w, .n = n};
     l->pid = calloc(n, sizeof *l->pid);
     l->cpu_usec = calloc(n, sizeof *l->cpu_usec);
     l->file_bytes = calloc(n, sizeof *l->file_bytes);
@@ -64,7 +64,7 @@ static struct look *look_new(struct hang_watch *w, unsigned n)
     return NULL;
 }
 
-static void inspect_close(struct look *l)
+static void inspect_close(struct hang_look *l)
 {
     struct proc_sample_one thread[PROC_SAMPLE_THREADS_MAX];
     el_usec until = loop_clock() + CLOSE_LOOK_TIME;
@@ -84,7 +84,7 @@ static void inspect_close(struct look *l)
 
 static void look_work(void *ctx)
 {
-    struct look *l = ctx;
+    struct hang_look *l = ctx;
     if (l->close) {
         inspect_close(l);
         return;
@@ -101,7 +101,7 @@ static void look_work(void *ctx)
 
 /* What stands in the way of the others, as far as the kernel tells: a worker that is stopped or held.  -1: it does not.
  */
-static int odd_one(const struct node *n, const struct look *l)
+static int odd_one(const struct node *n, const struct hang_look *l)
 {
     for (unsigned i = 0; i < l->n; i++)
         if (l->pid[i] && l->pid[i] == reap_pid(n->reap, i) && proc_sample_is_notable(&l->scene[i], 1))
@@ -109,7 +109,7 @@ static int odd_one(const struct node *n, const struct look *l)
     return -1;
 }
 
-static void say_verdict(struct node *n, struct look *l, const char *scene)
+static void say_verdict(struct node *n, struct hang_look *l, const char *scene)
 {
     char took[32];
     el_log(EL_ERROR,
@@ -121,7 +121,7 @@ static void say_verdict(struct node *n, struct look *l, const char *scene)
         el_log(EL_INFO, "hung: %.*s", (int)len, at);
 }
 
-static void verdict(struct hang_watch *w, struct look *l)
+static void verdict(struct hang_watch *w, struct hang_look *l)
 {
     struct node *n = w->node;
     int odd = odd_one(n, l);
@@ -143,7 +143,7 @@ static void verdict(struct hang_watch *w, struct look *l)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_HUNG, .slot = slot < 0 ? 0 : (unsigned)slot});
 }
 
-static void judge(struct hang_watch *w, const struct look *l)
+static void judge(struct hang_watch *w, const struct hang_look *l)
 {
     struct node *n = w->node;
     el_usec now = loop_clock();
@@ -163,7 +163,7 @@ static void looked(void *ctx);
 static void look(struct hang_watch *w, bool close)
 {
     struct node *n = w->node;
-    struct look *l = w->look;
+    struct hang_look *l = w->look;
     struct el_err e = {0};
     size_t len;
     l->close = close;
@@ -187,7 +187,7 @@ static void arm(struct hang_watch *w)
 
 static void looked(void *ctx)
 {
-    struct look *l = ctx;
+    struct hang_look *l = ctx;
     struct hang_watch *w = l->watch;
     if (!w) {
         look_free(l);

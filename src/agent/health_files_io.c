@@ -102,7 +102,7 @@ static void measure(struct health_files *f, const struct found *found)
 
 int health_files_look(struct health_files *f, const struct found *found, struct el_buf *lines, struct el_err *e)
 {
-    struct wire w;
+    struct probe_wire w;
     if (!f)
         return 0;
     measure(f, found);

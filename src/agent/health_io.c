@@ -47,7 +47,7 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
 /* What this node's wall clock shows when the coordinator's own is at zero, if that is known well enough. */
 static void add_clock(struct health *h)
 {
-    struct wire w;
+    struct probe_wire w;
     char text[CLOCKS_TEXT];
     uint64_t time_us, error_us;
     if (h->alone || !h->checks.on[CHECK_CLOCK_OFFSET])
@@ -153,7 +153,7 @@ static bool all_done(const struct health *h)
 
 static void keep_values(struct rail *rail, unsigned number, const struct rail_result *r)
 {
-    struct wire w;
+    struct probe_wire w;
     for (unsigned m = 0; m < METRIC_PAIR_COUNT; m++) {
         if (!r->value[m])
             continue;

@@ -11,14 +11,14 @@
 
 enum { WORDS_MAX = 16, WORD_BYTES = 512 };
 
-struct words {
+struct health_nodes_words {
     char text[WORDS_MAX][WORD_BYTES];
     char *argv[WORDS_MAX + 1];
     int n;
     bool cut;
 };
 
-static void __attribute__((format(printf, 2, 3))) add(struct words *w, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add(struct health_nodes_words *w, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -29,7 +29,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct words *w, const cha
     w->argv[w->n] = NULL;
 }
 
-static void add_given(struct words *w, const char *option, const char *value)
+static void add_given(struct health_nodes_words *w, const char *option, const char *value)
 {
     if (value)
         add(w, "--%s=%s", option, value);
@@ -37,7 +37,7 @@ static void add_given(struct words *w, const char *option, const char *value)
 
 /* What a run of the same nodes would be started with: the options have one meaning.  The configuration points into the
  * words. */
-static int read_words(struct words *w, const struct health_nodes *c, char **env, struct run_conf *conf,
+static int read_words(struct health_nodes_words *w, const struct health_nodes *c, char **env, struct run_conf *conf,
                       struct el_err *e)
 {
     add_given(w, "nnodes", c->nnodes);
@@ -60,7 +60,7 @@ static int read_words(struct words *w, const struct health_nodes *c, char **env,
 int health_probe_nodes(const struct health_nodes *c, char **env, struct el_err *e)
 {
     static struct run_conf conf; /* both are large, and the agent reads them to the end */
-    static struct words words;
+    static struct health_nodes_words words;
     if (read_words(&words, c, env, &conf, e) < 0)
         return -1;
     if (conf.nnodes_max == 1) /* it would have no coordinator, and run the word that stands for a program */

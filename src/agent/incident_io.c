@@ -189,7 +189,7 @@ void incident_closed(struct node *n, struct member_event *ev)
 static void print(struct node *n)
 {
     struct job_report *j = &n->incidents->report;
-    struct report r = job_report_view(j);
+    struct failure_report r = job_report_view(j);
     r.script = n->conf->script;
     r.log_dir = report_logs(n);
     j->job.log_host = n->host;

@@ -36,7 +36,7 @@ struct source {
     size_t len, used;
 };
 
-struct reader {
+struct logs_reader {
     enum {
         READER_FREE,
         READER_WAITS, /* for the log files of the next attempt */
@@ -64,7 +64,7 @@ struct fetch {
     struct pool_job job;
     bool running, final; /* final: whatever will be in the file was there before the read began */
     el_usec since;
-    struct reader *reader;
+    struct logs_reader *reader;
     int which;
     struct log_piece piece;
 };
@@ -74,7 +74,7 @@ struct logs {
     struct loop_timer *timer;
     bool begun, over, leaving; /* there are log files; no worker writes to them any more */
     uint64_t round, rank_base;
-    struct reader reader[READERS_MAX];
+    struct logs_reader reader[READERS_MAX];
     unsigned turn; /* who is served first */
     struct fetch fetch;
     void (*left)(struct node *n);
@@ -86,7 +86,7 @@ static void go_on(struct logs *l);
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-static void send(struct logs *l, const struct reader *r, struct msg_logs_text text)
+static void send(struct logs *l, const struct logs_reader *r, struct msg_logs_text text)
 {
     text.reader = r->number;
     text.rank = r->rank;
@@ -94,7 +94,8 @@ static void send(struct logs *l, const struct reader *r, struct msg_logs_text te
     membership_logs(l->node->membership, &m);
 }
 
-__attribute__((format(printf, 3, 4))) static void tell(struct logs *l, const struct reader *r, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void tell(struct logs *l, const struct logs_reader *r, const char *format,
+                                                       ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -103,7 +104,7 @@ __attribute__((format(printf, 3, 4))) static void tell(struct logs *l, const str
     send(l, r, (struct msg_logs_text){.text = l->text, .more = true});
 }
 
-static void close_sources(struct reader *r)
+static void close_sources(struct logs_reader *r)
 {
     loop_fd_free(r->watch);
     r->watch = NULL;
@@ -120,19 +121,19 @@ static void close_sources(struct reader *r)
     r->look_at = EL_NEVER;
 }
 
-static bool is_read(const struct logs *l, const struct reader *r)
+static bool is_read(const struct logs *l, const struct logs_reader *r)
 {
     return l->fetch.running && l->fetch.reader == r;
 }
 
-static void clear(struct logs *l, struct reader *r)
+static void clear(struct logs *l, struct logs_reader *r)
 {
-    *r = (struct reader){.logs = l, .notify = -1, .look_at = EL_NEVER};
+    *r = (struct logs_reader){.logs = l, .notify = -1, .look_at = EL_NEVER};
     r->source[0].fd = r->source[1].fd = -1;
 }
 
 /* Nobody is there any more.  What a thread uses stays until it is done. */
-static void drop(struct logs *l, struct reader *r)
+static void drop(struct logs *l, struct logs_reader *r)
 {
     r->state = READER_GONE;
     if (is_read(l, r))
@@ -142,7 +143,7 @@ static void drop(struct logs *l, struct reader *r)
 }
 
 /* The last word; the coordinator answers that the reader is gone. */
-__attribute__((format(printf, 4, 5))) static void finish(struct logs *l, struct reader *r, unsigned status,
+__attribute__((format(printf, 4, 5))) static void finish(struct logs *l, struct logs_reader *r, unsigned status,
                                                          const char *format, ...)
 {
     char text[MSG_TEXT_MAX + 1];
@@ -170,7 +171,7 @@ static void keep_tail(struct source *s, const char *bytes, size_t len, uint64_t 
     s->kind = SOURCE_MEMORY;
 }
 
-static void find_source(struct logs *l, struct reader *r, int k, bool all)
+static void find_source(struct logs *l, struct logs_reader *r, int k, bool all)
 {
     struct source *s = &r->source[k];
     char *bytes = malloc(OUTPUT_KEPT_BYTES);
@@ -192,7 +193,7 @@ static void find_source(struct logs *l, struct reader *r, int k, bool all)
     free(bytes);
 }
 
-static void want_files(struct reader *r)
+static void want_files(struct logs_reader *r)
 {
     for (int k = 0; k < 2; k++)
         r->source[k].wants = r->source[k].kind == SOURCE_FILE;
@@ -200,7 +201,7 @@ static void want_files(struct reader *r)
 
 static void on_notify(void *ctx, unsigned events)
 {
-    struct reader *r = ctx;
+    struct logs_reader *r = ctx;
     char heap[4096];
     (void)events;
     while (read(r->notify, heap, sizeof heap) > 0)
@@ -215,7 +216,7 @@ static bool is_here(const struct logs *l, uint64_t rank)
 }
 
 /* The log files of the present attempt. */
-static void open_attempt(struct logs *l, struct reader *r, bool all)
+static void open_attempt(struct logs *l, struct logs_reader *r, bool all)
 {
     close_sources(r);
     if (!is_here(l, r->rank)) {
@@ -248,7 +249,7 @@ static void work(void *ctx)
 }
 
 /* What was read becomes a piece. */
-static void send_piece(struct logs *l, struct reader *r, struct source *s, int k, const char *bytes, size_t n,
+static void send_piece(struct logs *l, struct logs_reader *r, struct source *s, int k, const char *bytes, size_t n,
                        bool last, size_t *used)
 {
     *used = logs_text(bytes, n, last, l->text);
@@ -261,13 +262,13 @@ static void send_piece(struct logs *l, struct reader *r, struct source *s, int k
     s->named = true;
 }
 
-static void look_again(struct reader *r, el_usec in)
+static void look_again(struct logs_reader *r, el_usec in)
 {
     el_usec at = loop_clock() + in;
     r->look_at = at < r->look_at ? at : r->look_at;
 }
 
-static void take_fetch(struct logs *l, struct reader *r)
+static void take_fetch(struct logs *l, struct logs_reader *r)
 {
     struct fetch *f = &l->fetch;
     struct log_piece *p = &f->piece;
@@ -298,7 +299,7 @@ static void done(void *ctx)
 {
     struct logs *l = ctx;
     struct fetch *f = &l->fetch;
-    struct reader *r = f->reader;
+    struct logs_reader *r = f->reader;
     f->running = false;
     if (r->state == READER_READS) {
         take_fetch(l, r);
@@ -312,7 +313,7 @@ static void done(void *ctx)
     go_on(l);
 }
 
-static void start_fetch(struct logs *l, struct reader *r, int k)
+static void start_fetch(struct logs *l, struct logs_reader *r, int k)
 {
     struct fetch *f = &l->fetch;
     struct log_piece *p = &f->piece;
@@ -338,7 +339,7 @@ static void start_fetch(struct logs *l, struct reader *r, int k)
 
 /* --- what is due -------------------------------------------------------------------------------------------------- */
 
-static void send_memory(struct logs *l, struct reader *r)
+static void send_memory(struct logs *l, struct logs_reader *r)
 {
     for (int k = 0; k < 2; k++) {
         struct source *s = &r->source[k];
@@ -353,7 +354,7 @@ static void send_memory(struct logs *l, struct reader *r)
 }
 
 /* All that there is of this attempt has been sent. */
-static void close_attempt(struct logs *l, struct reader *r)
+static void close_attempt(struct logs *l, struct logs_reader *r)
 {
     close_sources(r);
     if (!r->follow) {
@@ -371,7 +372,7 @@ static void close_attempt(struct logs *l, struct reader *r)
         open_attempt(l, r, true); /* the next one has begun meanwhile */
 }
 
-static void fail_if_stuck(struct logs *l, struct reader *r, el_usec now)
+static void fail_if_stuck(struct logs *l, struct logs_reader *r, el_usec now)
 {
     bool waits = is_read(l, r) || r->source[0].wants || r->source[1].wants;
     if (l->fetch.running && waits && now - l->fetch.since >= STUCK_LIMIT)
@@ -382,7 +383,7 @@ static void next_fetch(struct logs *l)
 {
     for (unsigned i = 0; i < READERS_MAX && !l->fetch.running; i++) {
         unsigned at = (l->turn + i) % READERS_MAX;
-        struct reader *r = &l->reader[at];
+        struct logs_reader *r = &l->reader[at];
         if (r->state != READER_READS || !r->credit)
             continue;
         /* A followed stream does not keep the other one waiting; else one comes after the other. */
@@ -420,7 +421,7 @@ static void go_on(struct logs *l)
 {
     el_usec now = loop_clock();
     for (unsigned i = 0; i < READERS_MAX; i++) {
-        struct reader *r = &l->reader[i];
+        struct logs_reader *r = &l->reader[i];
         if (r->state != READER_READS)
             continue;
         send_memory(l, r);
@@ -438,7 +439,7 @@ static void on_timer(void *ctx)
     struct logs *l = ctx;
     el_usec now = loop_clock();
     for (unsigned i = 0; i < READERS_MAX; i++) {
-        struct reader *r = &l->reader[i];
+        struct logs_reader *r = &l->reader[i];
         if (r->look_at > now)
             continue;
         r->look_at = EL_NEVER;
@@ -454,7 +455,7 @@ static void on_timer(void *ctx)
 
 /* --- what happens ------------------------------------------------------------------------------------------------- */
 
-static struct reader *find_reader(struct logs *l, uint64_t number)
+static struct logs_reader *find_reader(struct logs *l, uint64_t number)
 {
     for (unsigned i = 0; i < READERS_MAX; i++)
         if (l->reader[i].state != READER_FREE && l->reader[i].number == number)
@@ -462,7 +463,7 @@ static struct reader *find_reader(struct logs *l, uint64_t number)
     return NULL;
 }
 
-static struct reader *free_reader(struct logs *l)
+static struct logs_reader *free_reader(struct logs *l)
 {
     for (unsigned i = 0; i < READERS_MAX; i++)
         if (l->reader[i].state == READER_FREE)
@@ -472,7 +473,7 @@ static struct reader *free_reader(struct logs *l)
 
 static void ask(struct logs *l, const struct msg_logs *m)
 {
-    struct reader *r = free_reader(l), nobody = {.number = m->reader, .rank = m->rank};
+    struct logs_reader *r = free_reader(l), nobody = {.number = m->reader, .rank = m->rank};
     char text[MSG_TEXT_MAX + 1];
     if (!r) {
         snprintf(text, sizeof text, "%d others read logs on %s already", READERS_MAX, l->node->host);
@@ -507,7 +508,7 @@ void logs_message(struct node *n, const struct msg *msg)
         ask(l, &msg->u.logs);
     } else {
         const struct msg_logs_next *m = &msg->u.logs_next;
-        struct reader *r = find_reader(l, m->reader);
+        struct logs_reader *r = find_reader(l, m->reader);
         if (r && m->gone)
             drop(l, r);
         else if (r)
@@ -534,7 +535,7 @@ static void end_attempt(struct logs *l)
 {
     l->over = true;
     for (unsigned i = 0; i < READERS_MAX; i++) {
-        struct reader *r = &l->reader[i];
+        struct logs_reader *r = &l->reader[i];
         if (r->state != READER_READS || r->over)
             continue;
         r->over = true;

@@ -449,7 +449,7 @@ void report_forget(struct node *n); /* it can begin: the failures of the last on
 /* Where descriptors have run out: how many these workers need. */
 void report_files(const struct node *n, struct el_err *e);
 const char *report_logs(const struct node *n); /* where there is something to look at; NULL: nowhere */
-void report_print(struct node *n, const struct report *r);
+void report_print(struct node *n, const struct failure_report *r);
 void report_verdict(struct node *n, struct el_buf *out); /* the present attempt's failure in one line */
 int report_failure_status(struct node *n);               /* what it means as an exit status */
 void report_end(struct node *n); /* everything is gone: flush, say the last words, stop the loop */

@@ -73,7 +73,7 @@ static void judge_again(struct node *n, unsigned slot, bool oom_rose)
 }
 
 /* Where all stood is known of the moment in which the first one failed. */
-static void take_scene(struct failure *f, const struct report *r)
+static void take_scene(struct failure *f, const struct failure_report *r)
 {
     for (unsigned i = 0; i < r->failures_count && !f->siblings; i++)
         if (r->failures[i]->siblings)
@@ -83,7 +83,7 @@ static void take_scene(struct failure *f, const struct report *r)
 /* Nobody failed by itself, and the words of one name another one. */
 static void find_absent(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
     if (cause < 0 || !r.failures[cause]->follower)
         return;
@@ -108,7 +108,7 @@ static void find_absent(struct node *n)
  * one at least. */
 static void find_silent(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
     unsigned silent = 0;
     for (unsigned k = 0; cause >= 0 && k < n->nproc; k++)
@@ -138,7 +138,7 @@ static void collected(struct node *n)
     find_absent(n);
     last_running_explain(n);
     find_silent(n);
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     int odd = hang_report_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
         n->worker[r.failures[odd]->local_rank].failure.odd = true;

@@ -14,7 +14,7 @@
 /* Of several nodes the coordinator and the one of rank 0 print the report; this one too, if it never heard the end. */
 static void say_own_failure(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
     bool elsewhere = n->membership && membership_was_told(n->membership);
     if (n->membership && incident_is_printed(n))
@@ -92,7 +92,7 @@ static void own_cause(struct node *n, struct el_buf *to)
 {
     if (!n->membership || n->core.cause != AGENT_WORKER_FAILED)
         return;
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     const struct failure *f = report_cause_of(n, &r);
     el_buf_printf(to, "rank %u on %s failed: ", f->rank, n->host);
     summary_ending(f, to);
@@ -219,7 +219,7 @@ static void on_published(void *ctx)
 
 void report_end(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     struct el_err e = {0};
     report_files(n, &n->error);
     n->status = status_of(n);

@@ -181,14 +181,14 @@ bool report_worker_failed(const struct node *n)
     return n->core.cause == AGENT_WORKER_FAILED || report_restart_refused(n);
 }
 
-struct report report_make(struct node *n)
+struct failure_report report_make(struct node *n)
 {
     struct worker *worker = told_workers(n);
     unsigned count = 0;
     for (unsigned i = 0; i < n->nproc; i++)
         if (worker[i].bad)
             n->failures[count++] = &worker[i].failure;
-    return (struct report){
+    return (struct failure_report){
         .stderr_shown = n->nproc == 1 && !n->membership && worker[0].stderr_shown,
         .script = n->conf->script,
         .failures = n->failures,
@@ -201,7 +201,7 @@ struct report report_make(struct node *n)
     };
 }
 
-const struct failure *report_cause_of(struct node *n, const struct report *r)
+const struct failure *report_cause_of(struct node *n, const struct failure_report *r)
 {
     int cause = failure_cause(r->failures, r->failures_count);
     return cause >= 0 ? r->failures[cause] : &told_workers(n)[n->core.cause_slot].failure;
@@ -209,7 +209,7 @@ const struct failure *report_cause_of(struct node *n, const struct report *r)
 
 static void say_restart(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
     r.again = true;
     if (!n->report_said)
@@ -223,7 +223,7 @@ static void say_restart(struct node *n)
 /* Another attempt is decided: what made the last one fail has to pass. */
 void report_wait(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     r.again = n->report_said = true;
     goodput_enter(&n->account, ACCOUNT_WAIT, loop_clock());
     report_print(n, &r);
@@ -264,7 +264,7 @@ void report_files(const struct node *n, struct el_err *e)
                  NODE_FILES_OWN + each * n->nproc, n->nproc, n->nproc == 1 ? "" : "s");
 }
 
-void report_print(struct node *n, const struct report *r)
+void report_print(struct node *n, const struct failure_report *r)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 1u << 20);
     n->note_due = n->stop_due = false;
@@ -281,12 +281,12 @@ void report_print(struct node *n, const struct report *r)
 
 void report_verdict(struct node *n, struct el_buf *out)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     summary_verdict(&r, out);
 }
 
 int report_failure_status(struct node *n)
 {
-    struct report r = report_make(n);
+    struct failure_report r = report_make(n);
     return failure_exit_status(report_cause_of(n, &r), n->conf->exit_code);
 }

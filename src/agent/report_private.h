@@ -12,8 +12,8 @@ bool report_restart_refused(const struct node *n);
 /* The job ends because of a worker: the report tells of it, and the exit status is its own. */
 bool report_worker_failed(const struct node *n);
 
-struct report report_make(struct node *n);
-const struct failure *report_cause_of(struct node *n, const struct report *r);
+struct failure_report report_make(struct node *n);
+const struct failure *report_cause_of(struct node *n, const struct failure_report *r);
 
 void report_evidence_late(void *node); /* the timer's: evidence, or what is published of it, takes too long */
 void report_evidence_forget(struct node *n);

@@ -15,7 +15,7 @@
 
 typedef uint32_t way_fn(uint32_t crc, const unsigned char *p, size_t n);
 
-struct way {
+struct crc32c_way {
     const char *name;
     way_fn *run;
 };
@@ -92,7 +92,7 @@ static uint32_t run_armv8(uint32_t crc, const unsigned char *p, size_t n)
 }
 #endif
 
-static const struct way ways[] = {
+static const struct crc32c_way ways[] = {
     {"table", run_table},
 #if defined(__x86_64__)
     {"sse4.2", run_sse42},
@@ -102,7 +102,7 @@ static const struct way ways[] = {
 };
 
 /* Asked once: under a hypervisor the question costs more than a small check. */
-static const struct way *chosen(void)
+static const struct crc32c_way *chosen(void)
 {
     static atomic_int choice = -1;
     int i = atomic_load_explicit(&choice, memory_order_relaxed);

@@ -19,7 +19,7 @@ struct stored {
     bool told;
 };
 
-struct dcp {
+struct fmt_dcp_dcp {
     struct stored *v;
     size_t n;
     struct el_buf name, file; /* ended by 0 */
@@ -38,12 +38,12 @@ static int compare_text(const struct pickle_node *a, const struct pickle_node *b
 }
 
 /* rank: -1 for what is no piece of a tensor; then at is not looked at. */
-struct place {
+struct fmt_dcp_place {
     int rank;
     uint64_t at[RANK_MAX];
 };
 
-static int compare_places(const struct place *x, const struct place *y)
+static int compare_places(const struct fmt_dcp_place *x, const struct fmt_dcp_place *y)
 {
     int c = x->rank < y->rank ? -1 : x->rank > y->rank;
     for (int i = 0; !c && i < x->rank; i++)
@@ -51,7 +51,7 @@ static int compare_places(const struct place *x, const struct place *y)
     return c;
 }
 
-static void read_place(const struct stored *s, struct place *to)
+static void read_place(const struct stored *s, struct fmt_dcp_place *to)
 {
     to->rank = pickle_sizes(s->offset, to->at, RANK_MAX);
 }
@@ -59,7 +59,7 @@ static void read_place(const struct stored *s, struct place *to)
 static int by_fqn_and_place(const void *a, const void *b)
 {
     const struct stored *x = a, *y = b;
-    struct place p, q;
+    struct fmt_dcp_place p, q;
     int c = compare_text(x->fqn, y->fqn);
     if (!c) {
         read_place(x, &p);
@@ -69,13 +69,13 @@ static int by_fqn_and_place(const void *a, const void *b)
     return c ? c : x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int bad(struct dcp *d, const char *what)
+static int bad(struct fmt_dcp_dcp *d, const char *what)
 {
     return ckpt_fail(d->e, CKPT_DAMAGED, ".metadata: %s", what);
 }
 
 /* Of what is looked at for one entry, or one piece. */
-static int spend(struct dcp *d, const struct pickle_node *fqn, const struct pickle_node *place)
+static int spend(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct pickle_node *place)
 {
     const struct pickle_node *list = place && place->kind == PICKLE_CALL ? pickle_item(place->args, 0) : place;
     d->work += 64 + fqn->text_n + 8 * (list && list->items_n < RANK_MAX ? list->items_n : 0);
@@ -99,7 +99,7 @@ static bool is_other(const struct pickle_node *x, const char *class)
 }
 
 /* (dtype, layout, …): the layout is pickled with its name. */
-static int check_layout(struct dcp *d, const struct pickle_node *state)
+static int check_layout(struct fmt_dcp_dcp *d, const struct pickle_node *state)
 {
     static const char *const layouts[] = {"torch.strided",    "torch.sparse_coo", "torch.sparse_csr",
                                           "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
@@ -112,7 +112,8 @@ static int check_layout(struct dcp *d, const struct pickle_node *state)
     return x ? bad(d, "the layout of a tensor is none") : 0;
 }
 
-static int read_stored(struct dcp *d, const struct pickle_node *key, const struct pickle_node *info, struct stored *s)
+static int read_stored(struct fmt_dcp_dcp *d, const struct pickle_node *key, const struct pickle_node *info,
+                       struct stored *s)
 {
     const struct pickle_node *at = pickle_get(info, "offset"), *length = pickle_get(info, "length");
     *s = (struct stored){.fqn = pickle_get(key, "fqn"), .path = pickle_get(info, "relative_path")};
@@ -138,7 +139,7 @@ static const char *as_text(struct el_buf *b, const struct pickle_node *x)
     return el_buf_cstr(b);
 }
 
-static int tell(struct dcp *d, struct stored *s, struct fmt_dcp_item *item)
+static int tell(struct fmt_dcp_dcp *d, struct stored *s, struct fmt_dcp_item *item)
 {
     s->told = true;
     item->name = as_text(&d->name, s->fqn);
@@ -152,14 +153,14 @@ static int tell(struct dcp *d, struct stored *s, struct fmt_dcp_item *item)
 
 struct sought {
     const struct pickle_node *fqn;
-    const struct place *place; /* NULL: anywhere */
+    const struct fmt_dcp_place *place; /* NULL: anywhere */
 };
 
 static int with_place(const void *item, const void *key)
 {
     const struct stored *s = item;
     const struct sought *want = key;
-    struct place at;
+    struct fmt_dcp_place at;
     int c = compare_text(s->fqn, want->fqn);
     if (c || !want->place)
         return c;
@@ -169,15 +170,16 @@ static int with_place(const void *item, const void *key)
 
 /* The first entry of this name in the sorted table, and with a place the first that is there or behind it; d->n if
  * there is none. */
-static size_t first_of(const struct dcp *d, const struct pickle_node *fqn, const struct place *place)
+static size_t first_of(const struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct fmt_dcp_place *place)
 {
     size_t from = el_first(d->v, d->n, sizeof *d->v, &(struct sought){fqn, place}, with_place);
     return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
 }
 
-static int find_piece(struct dcp *d, const struct pickle_node *fqn, const struct place *place, struct stored **to)
+static int find_piece(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct fmt_dcp_place *place,
+                      struct stored **to)
 {
-    struct place at;
+    struct fmt_dcp_place at;
     char shown[EL_SHOW_MAX];
     size_t i = first_of(d, fqn, place);
     if (i < d->n) {
@@ -189,10 +191,10 @@ static int find_piece(struct dcp *d, const struct pickle_node *fqn, const struct
                      el_show(as_text(&d->name, fqn), shown));
 }
 
-static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
+static int read_tensor(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
 {
     uint64_t shape[RANK_MAX], size[RANK_MAX];
-    struct place from;
+    struct fmt_dcp_place from;
     int rank = pickle_sizes(pickle_get(meta, "size"), shape, RANK_MAX);
     const struct pickle_node *chunks = pickle_get(meta, "chunks"), *properties = pickle_get(meta, "properties"), *chunk;
     /* Properties are a tuple since torch 2.0, whose first is the type. */
@@ -234,7 +236,7 @@ static int read_tensor(struct dcp *d, const struct pickle_node *fqn, const struc
     return 0;
 }
 
-static int read_all(struct dcp *d, const struct pickle_node *root, const struct pickle_node *storage)
+static int read_all(struct fmt_dcp_dcp *d, const struct pickle_node *root, const struct pickle_node *storage)
 {
     const struct pickle_node *names = pickle_get(root, "state_dict_metadata");
     if (!names || names->kind != PICKLE_DICT)
@@ -278,7 +280,7 @@ int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, c
     const struct pickle_node *storage = pickle_get(p->root, "storage_data");
     if (fmt_dcp_names(p, e) || fmt_dcp_paths(pickle_get(p->root, "planner_data"), e))
         return -1;
-    struct dcp d = {
+    struct fmt_dcp_dcp d = {
         .name = EL_BUF_INIT(mem, 64 << 10), .file = EL_BUF_INIT(mem, 4096), .each = each, .arg = arg, .e = e};
     if (!storage || storage->kind != PICKLE_DICT)
         return bad(&d, "there is no storage_data");

@@ -30,12 +30,12 @@ static size_t digits(const char *s)
 }
 
 /* One component of a name. */
-struct part {
+struct fmt_set_part {
     const char *v, *end;
 };
 
 /* Where the word in front of a number begins, "rank" of "tp_rank_3" or "rank3"; NULL: another word. */
-static const char *word_before(const struct part *p, const char *number, const char *word)
+static const char *word_before(const struct fmt_set_part *p, const char *number, const char *word)
 {
     size_t n = strlen(word);
     if (number > p->v && is_between(number[-1]))
@@ -46,14 +46,14 @@ static const char *word_before(const struct part *p, const char *number, const c
     return number > p->v && is_letter(number[-1]) ? NULL : number;
 }
 
-enum role { ROLE_NONE, ROLE_RANK, ROLE_WORLD };
+enum fmt_set_role { ROLE_NONE, ROLE_RANK, ROLE_WORLD };
 
 /* What the word in front of a number makes of it. */
-static enum role role_of(const struct part *p, const char *number, const char **word, bool *sure)
+static enum fmt_set_role role_of(const struct fmt_set_part *p, const char *number, const char **word, bool *sure)
 {
     static const struct {
         const char *word;
-        enum role role;
+        enum fmt_set_role role;
         bool sure;
     } words[] = {
         {"world_size", ROLE_WORLD, true}, {"world-size", ROLE_WORLD, true}, {"worldsize", ROLE_WORLD, true},
@@ -71,7 +71,7 @@ static enum role role_of(const struct part *p, const char *number, const char **
 }
 
 /* One that is made again and again has such a number, too, and none of the others has to be there. */
-static bool is_time(const struct part *p, const char *number)
+static bool is_time(const struct fmt_set_part *p, const char *number)
 {
     static const char *const words[] = {"epoch", "epochs", "step",  "steps", "iter",  "iteration", "fold",
                                         "round", "stage",  "phase", "seed",  "trial", "run",       "try"};
@@ -92,7 +92,7 @@ static bool set_numbers(struct fmt_member *m, const char *name, const char *numb
 }
 
 /* "3-of-4", "3_of_4", "3of4", of ATorch "3-4". */
-static bool of_count(const char *name, const struct part *p, bool flat, struct fmt_member *m)
+static bool of_count(const char *name, const struct fmt_set_part *p, bool flat, struct fmt_member *m)
 {
     for (const char *at = p->v; at < p->end; at++) {
         size_t n = digits(at);
@@ -122,16 +122,16 @@ static bool of_count(const char *name, const struct part *p, bool flat, struct f
 }
 
 /* "world_size_4_rank_3", "rank-3_world-4", "r3_w4". */
-static bool of_world(const char *name, const struct part *p, struct fmt_member *m)
+static bool of_world(const char *name, const struct fmt_set_part *p, struct fmt_member *m)
 {
     const char *before = NULL, *word;
-    enum role before_role = ROLE_NONE;
+    enum fmt_set_role before_role = ROLE_NONE;
     bool before_sure = false, sure = false;
     for (const char *at = p->v; at < p->end; at++) {
         size_t n = digits(at);
         if (!n)
             continue;
-        enum role role = role_of(p, at, &word, &sure);
+        enum fmt_set_role role = role_of(p, at, &word, &sure);
         const char *behind = before ? before + digits(before) : NULL;
         bool pair = behind && role && before_role && role != before_role &&
                     (word - behind <= 1 || (word - behind == 4 && strncmp(behind + 1, "of", 2) == 0));
@@ -155,7 +155,7 @@ bool fmt_member(const char *name, struct fmt_member *m)
         slash = end;
         while (slash > name && slash[-1] != '/')
             slash--;
-        struct part p = {slash, end};
+        struct fmt_set_part p = {slash, end};
         bool flat = starts(slash, "flat_param.") || starts(slash, "flat_meta.") || starts(slash, "optim_param.");
         if (of_count(name, &p, flat, m) || of_world(name, &p, m))
             return true;

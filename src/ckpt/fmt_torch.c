@@ -56,7 +56,7 @@ static const char *storage_dtype(const struct pickle_node *x)
     return NULL;
 }
 
-struct walk {
+struct fmt_torch_walk {
     struct tensors *to;
     const char *file;
     uint64_t base;
@@ -82,7 +82,7 @@ struct old_storage {
 };
 
 /* Where the bytes of a storage are. */
-struct place {
+struct fmt_torch_place {
     uint64_t at, bytes;
     bool plain; /* as they are, not compressed */
 };
@@ -110,7 +110,7 @@ static bool bytes_of(const uint64_t *size, unsigned rank, unsigned bits, uint64_
     return true;
 }
 
-static const struct zip_member *storage_member(const struct walk *w, const struct pickle_node *key)
+static const struct zip_member *storage_member(const struct fmt_torch_walk *w, const struct pickle_node *key)
 {
     char name[KEY_MAX];
     if ((size_t)w->archive_n + key->text_n > KEY_MAX - 10)
@@ -138,29 +138,29 @@ static struct old_storage *old_find(const struct old_storage *v, size_t n, const
 }
 
 /* 0; 1: it is nowhere; -1 and the error. */
-static int find_storage(struct walk *w, const struct pickle_node *key, struct place *to)
+static int find_storage(struct fmt_torch_walk *w, const struct pickle_node *key, struct fmt_torch_place *to)
 {
     if (!key || key->kind != PICKLE_TEXT || key->text_n > KEY_MAX)
         return 1;
     if (!w->z) {
         const struct old_storage *s = old_find(w->old, w->old_n, key);
         if (s)
-            *to = (struct place){s->at, s->bytes, true};
+            *to = (struct fmt_torch_place){s->at, s->bytes, true};
         return !s || !s->there;
     }
     const struct zip_member *m = storage_member(w, key);
     if (!m)
         return 1;
-    *to = (struct place){0, m->bytes, m->method == 0};
+    *to = (struct fmt_torch_place){0, m->bytes, m->method == 0};
     return zip_place(w->z, w->bytes, m, &to->at, w->e);
 }
 
 /* _rebuild_tensor_v2(storage, offset, size, stride, …) and _v3, which has the type as its seventh.  Not a part of
  * visit(): that calls itself as deep as PICKLE_DEPTH_MAX, on the 256 KiB of a thread of the pool. */
-__attribute__((noinline)) static int take_tensor(struct walk *w, const struct pickle_node *args)
+__attribute__((noinline)) static int take_tensor(struct fmt_torch_walk *w, const struct pickle_node *args)
 {
     uint64_t size[RANK_MAX], stride[RANK_MAX];
-    struct place m = {0};
+    struct fmt_torch_place m = {0};
     const struct pickle_node *id = pickle_item(args, 0), *offset = pickle_item(args, 1);
     const struct pickle_node *storage = id && id->kind == PICKLE_PERSISTENT ? id->args : NULL;
     int rank = pickle_sizes(pickle_item(args, 2), size, RANK_MAX);
@@ -202,9 +202,9 @@ __attribute__((noinline)) static int take_tensor(struct walk *w, const struct pi
     return tensors_add(w->to, &t, w->e);
 }
 
-static int visit(struct walk *w, const struct pickle_node *x, unsigned depth);
+static int visit(struct fmt_torch_walk *w, const struct pickle_node *x, unsigned depth);
 
-static int visit_member(struct walk *w, const struct pickle_node *key, size_t i, const struct pickle_node *x,
+static int visit_member(struct fmt_torch_walk *w, const struct pickle_node *key, size_t i, const struct pickle_node *x,
                         unsigned depth)
 {
     size_t before = w->path.len;
@@ -235,7 +235,7 @@ static bool rebuilds_tensor(const struct pickle_node *fn)
 
 /* _rebuild_from_type_v2(function, type, its arguments, state): a tensor with attributes, or one of a type that wraps
  * another, such as DTensor: then the piece of this rank is what is listed. */
-static int visit_typed(struct walk *w, const struct pickle_node *args, unsigned depth)
+static int visit_typed(struct fmt_torch_walk *w, const struct pickle_node *args, unsigned depth)
 {
     const struct pickle_node *fn = pickle_item(args, 0), *inner = pickle_item(args, 2), *state = pickle_item(args, 3);
     const struct pickle_node *local = pickle_get(state, "_local_tensor");
@@ -248,7 +248,7 @@ static int visit_typed(struct walk *w, const struct pickle_node *args, unsigned 
     return local ? visit(w, local, depth + 1) : 0;
 }
 
-static int visit(struct walk *w, const struct pickle_node *x, unsigned depth)
+static int visit(struct fmt_torch_walk *w, const struct pickle_node *x, unsigned depth)
 {
     if (depth > PICKLE_DEPTH_MAX)
         return ckpt_fail(w->e, CKPT_UNSUPPORTED, "the pickle is nested deeper than %d, or contains itself",
@@ -331,7 +331,7 @@ static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
 
 /* --- a file ------------------------------------------------------------------------------------------------------- */
 
-static int walk_all(struct walk *w, const struct pickle *p, struct fmt_counts *counts)
+static int walk_all(struct fmt_torch_walk *w, const struct pickle *p, struct fmt_counts *counts)
 {
     if (counts)
         read_counts(counts, p->root);
@@ -358,14 +358,14 @@ int fmt_torch_tensors(struct tensors *to, const char *file, uint64_t base, const
     int r = text ? bytes->read(bytes->ctx, at, text, (size_t)m->bytes, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
     if (!r && pickle_read(&p, to->mem, text, (size_t)m->bytes, e))
         r = el_prefix(e, "data.pkl");
-    struct walk w = {.to = to,
-                     .file = file,
-                     .base = base,
-                     .bytes = bytes,
-                     .z = z,
-                     .archive = m->name,
-                     .archive_n = (int)(strlen(m->name) - strlen("/data.pkl")),
-                     .e = e};
+    struct fmt_torch_walk w = {.to = to,
+                               .file = file,
+                               .base = base,
+                               .bytes = bytes,
+                               .z = z,
+                               .archive = m->name,
+                               .archive_n = (int)(strlen(m->name) - strlen("/data.pkl")),
+                               .e = e};
     if (!r)
         r = walk_all(&w, &p, counts);
     pickle_free(&p);
@@ -468,7 +468,7 @@ static int place_old(const struct pickle *keys, struct old_storage *v, size_t n,
     return check_behind(at, bytes, e);
 }
 
-static int take_old(struct walk *w, const struct pickle *object, const struct pickle *keys, uint64_t at,
+static int take_old(struct fmt_torch_walk *w, const struct pickle *object, const struct pickle *keys, uint64_t at,
                     struct fmt_counts *counts)
 {
     struct old_storage *v = el_alloc(w->to->mem, object->persistent_n * sizeof *v);
@@ -486,7 +486,7 @@ static int take_old(struct walk *w, const struct pickle *object, const struct pi
 int fmt_old_tensors(struct tensors *to, const char *file, const struct ckpt_bytes *bytes, struct fmt_counts *counts,
                     struct el_err *e)
 {
-    struct walk w = {.to = to, .file = file, .bytes = bytes, .e = e};
+    struct fmt_torch_walk w = {.to = to, .file = file, .bytes = bytes, .e = e};
     int r = 1;
     for (size_t window = OLD_WINDOW; r == 1; window *= 8) {
         size_t n = window < bytes->bytes ? window : (size_t)bytes->bytes;

@@ -14,7 +14,7 @@ enum { SNIFFED_MAX = 64 };
 
 /* --- files below a directory -------------------------------------------------------------------------------------- */
 
-struct walk {
+struct inspect_walk {
     struct inspect *l;
     char path[CKPT_PATH_MAX]; /* below the root */
     size_t below;             /* where in it names of this look begin */
@@ -79,7 +79,7 @@ static bool follow(const struct inspect *l, const char *path, char real[CKPT_PAT
 
 /* A link of a hub's cache leads to one of its blobs, and nowhere else.  What is here already, under its own name, need
  * not be told twice. */
-static int walk_link(struct walk *w, const char *below)
+static int walk_link(struct inspect_walk *w, const char *below)
 {
     struct inspect *l = w->l;
     char real[CKPT_PATH_MAX];
@@ -101,7 +101,7 @@ static int walk_link(struct walk *w, const char *below)
 
 static int walk_entry(void *arg, const char *name, enum fs_kind kind)
 {
-    struct walk *w = arg;
+    struct inspect_walk *w = arg;
     struct fs_stat st;
     size_t before = strlen(w->path);
     int n = snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
@@ -131,23 +131,23 @@ static int walk_entry(void *arg, const char *name, enum fs_kind kind)
     return r;
 }
 
-struct entry {
+struct inspect_entry {
     char *name, *real;
     uint64_t size;
 };
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+    return strcmp(((const struct inspect_entry *)a)->name, ((const struct inspect_entry *)b)->name);
 }
 
 static int sort_names(struct inspect *l)
 {
-    struct entry *v = el_alloc(l->mem, l->n * sizeof *v);
+    struct inspect_entry *v = el_alloc(l->mem, l->n * sizeof *v);
     if (!v)
         return -ENOMEM;
     for (size_t i = 0; i < l->n; i++)
-        v[i] = (struct entry){l->names[i], l->reals[i], l->sizes[i]};
+        v[i] = (struct inspect_entry){l->names[i], l->reals[i], l->sizes[i]};
     el_sort(v, l->n, sizeof *v, by_name);
     for (size_t i = 0; i < l->n; i++) {
         l->names[i] = v[i].name;
@@ -160,7 +160,7 @@ static int sort_names(struct inspect *l)
 
 static int gather(struct inspect *l, const char *file)
 {
-    struct walk w = {.l = l};
+    struct inspect_walk w = {.l = l};
     struct fs_stat st;
     snprintf(w.path, sizeof w.path, "%s", l->dir);
     w.below = *l->dir ? strlen(l->dir) + 1 : 0;

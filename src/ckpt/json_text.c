@@ -7,7 +7,7 @@
 enum expect { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COMMA_OR_END };
 enum step { GO_ON, DONE, CUT, BROKEN };
 
-struct scan {
+struct json_text_scan {
     const char *p;
     size_t n, at;
     enum expect expect;
@@ -23,14 +23,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static void skip_space(struct scan *s)
+static void skip_space(struct json_text_scan *s)
 {
     while (s->at < s->n && strchr(" \t\n\r", s->p[s->at]) && s->p[s->at])
         s->at++;
 }
 
 /* Behind a backslash. */
-static enum step escape(struct scan *s)
+static enum step escape(struct json_text_scan *s)
 {
     if (s->at == s->n)
         return CUT;
@@ -48,7 +48,7 @@ static enum step escape(struct scan *s)
     return GO_ON;
 }
 
-static enum step string(struct scan *s)
+static enum step string(struct json_text_scan *s)
 {
     enum step r = GO_ON;
     s->at++;
@@ -70,7 +70,7 @@ static enum step string(struct scan *s)
     return r;
 }
 
-static enum step digits(struct scan *s)
+static enum step digits(struct json_text_scan *s)
 {
     if (s->at == s->n)
         return CUT;
@@ -81,12 +81,12 @@ static enum step digits(struct scan *s)
     return GO_ON;
 }
 
-static bool next_is(const struct scan *s, const char *any)
+static bool next_is(const struct json_text_scan *s, const char *any)
 {
     return s->at < s->n && s->p[s->at] && strchr(any, s->p[s->at]);
 }
 
-static enum step number(struct scan *s)
+static enum step number(struct json_text_scan *s)
 {
     bool zero = next_is(s, "0");
     enum step r = digits(s);
@@ -104,7 +104,7 @@ static enum step number(struct scan *s)
     return r;
 }
 
-static enum step word(struct scan *s)
+static enum step word(struct json_text_scan *s)
 {
     static const char *const words[] = {"true", "false", "null", "NaN", "Infinity"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -117,7 +117,7 @@ static enum step word(struct scan *s)
     return BROKEN;
 }
 
-static enum step push(struct scan *s, char c)
+static enum step push(struct json_text_scan *s, char c)
 {
     if (s->depth == JSON_TEXT_DEPTH_MAX)
         return BROKEN;
@@ -128,7 +128,7 @@ static enum step push(struct scan *s, char c)
     return GO_ON;
 }
 
-static enum step value(struct scan *s)
+static enum step value(struct json_text_scan *s)
 {
     char c = s->p[s->at];
     enum step r = GO_ON;
@@ -148,7 +148,7 @@ static enum step value(struct scan *s)
     return !r && !s->depth ? DONE : r;
 }
 
-static enum step key(struct scan *s)
+static enum step key(struct json_text_scan *s)
 {
     size_t from = s->at + 1, k = strlen(s->key);
     if (s->p[s->at] != '"')
@@ -167,7 +167,7 @@ static enum step key(struct scan *s)
     return GO_ON;
 }
 
-static enum step step(struct scan *s)
+static enum step step(struct json_text_scan *s)
 {
     skip_space(s);
     if (s->at == s->n)
@@ -189,7 +189,7 @@ static enum step step(struct scan *s)
 
 void json_text_look(struct json_text *to, const char *text, size_t n, const char *name)
 {
-    struct scan s = {.p = text, .n = n, .key = name};
+    struct json_text_scan s = {.p = text, .n = n, .key = name};
     enum step r = GO_ON;
     s.at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     skip_space(&s);

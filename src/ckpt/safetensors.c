@@ -102,7 +102,7 @@ struct room {
     size_t tensors, pairs, texts, dims;
 };
 
-struct reader {
+struct safetensors_reader {
     struct safetensors *s;
     char *text;     /* where the next one goes */
     uint64_t *dims; /* the same for shapes */
@@ -141,7 +141,7 @@ static void count(json_t *tree, struct room *room)
     }
 }
 
-static const char *keep_text(struct reader *r, const char *s, size_t n)
+static const char *keep_text(struct safetensors_reader *r, const char *s, size_t n)
 {
     char *to = r->text;
     memcpy(to, s, n);
@@ -150,7 +150,7 @@ static const char *keep_text(struct reader *r, const char *s, size_t n)
     return to;
 }
 
-static int read_metadata(struct reader *r, json_t *o)
+static int read_metadata(struct safetensors_reader *r, json_t *o)
 {
     char shown[EL_SHOW_MAX];
     const char *key;
@@ -176,7 +176,7 @@ static bool number(const json_t *v, uint64_t *out)
     return true;
 }
 
-static int read_shape(struct reader *r, struct safetensors_tensor *t, const json_t *a, const char *shown)
+static int read_shape(struct safetensors_reader *r, struct safetensors_tensor *t, const json_t *a, const char *shown)
 {
     if (!json_is_array(a))
         return ckpt_fail(r->e, CKPT_DAMAGED, "tensor \"%s\" has no shape", shown);
@@ -191,7 +191,7 @@ static int read_shape(struct reader *r, struct safetensors_tensor *t, const json
     return 0;
 }
 
-static int read_tensor(struct reader *r, const char *name, json_t *o)
+static int read_tensor(struct safetensors_reader *r, const char *name, json_t *o)
 {
     char shown[EL_SHOW_MAX], type[EL_SHOW_MAX];
     struct safetensors_tensor *t = &r->s->tensors[r->s->tensors_n++];
@@ -272,7 +272,7 @@ static int read_tree(struct safetensors *s, json_t *tree, struct el_err *e)
     s->shapes = el_alloc(s->mem, room.dims * sizeof *s->shapes);
     if (!s->tensors || !s->pairs || !s->texts || !s->shapes)
         return no_memory(e);
-    struct reader r = {.s = s, .text = s->texts, .dims = s->shapes, .e = e};
+    struct safetensors_reader r = {.s = s, .text = s->texts, .dims = s->shapes, .e = e};
     json_object_foreach(tree, name, v)
     {
         if (strcmp(name, METADATA) == 0 ? read_metadata(&r, v) : read_tensor(&r, name, v))

@@ -20,7 +20,7 @@ const char *scan_state_word(enum scan_state s)
     return words[s];
 }
 
-struct walk {
+struct scan_walk {
     struct scan *s;
     const struct ckpt_fs *fs;
     int64_t now_sec;
@@ -83,7 +83,7 @@ static void take_epoch(struct scan_entry *x, const char *epoch)
     x->coord = coord;
 }
 
-static int take_checkpoint(struct walk *w, const char *name)
+static int take_checkpoint(struct scan_walk *w, const char *name)
 {
     struct inspect l;
     struct el_err why = {0}, gone = {0};
@@ -142,7 +142,7 @@ static bool is_stage_of_megatron(const char *name)
     return ckpt_step_of(copy, &layout, &step) && layout == CKPT_LAYOUT_MEGATRON;
 }
 
-static int take_stage(struct walk *w, const char *path)
+static int take_stage(struct scan_walk *w, const char *path)
 {
     struct inspect l;
     struct el_err gone = {0};
@@ -170,7 +170,7 @@ static int take_stage(struct walk *w, const char *path)
 }
 
 /* What it was is still known by its manifest; else by its name. */
-static int take_aside(struct walk *w, const char *path)
+static int take_aside(struct scan_walk *w, const char *path)
 {
     struct inspect l;
     struct el_err gone = {0};
@@ -211,14 +211,14 @@ static bool is_hub(const struct ckpt_fs *fs, const char *dir)
 
 static int revision_entry(void *arg, const char *name, enum fs_kind kind)
 {
-    struct walk *w = arg;
+    struct scan_walk *w = arg;
     char path[CKPT_PATH_MAX];
     if (kind != FS_DIR || snprintf(path, sizeof path, "%s/%s", w->hub, name) >= (int)sizeof path)
         return 0;
     return take_checkpoint(w, path);
 }
 
-static int take_hub(struct walk *w, const char *dir)
+static int take_hub(struct scan_walk *w, const char *dir)
 {
     if (snprintf(w->hub, sizeof w->hub, "%s%s" CKPT_HUB_SNAPSHOTS, dir, *dir ? "/" : "") >= (int)sizeof w->hub)
         return 0;
@@ -227,7 +227,7 @@ static int take_hub(struct walk *w, const char *dir)
 
 static int root_entry(void *arg, const char *name, enum fs_kind kind)
 {
-    struct walk *w = arg;
+    struct scan_walk *w = arg;
     if (kind != FS_DIR || name[0] == '.')
         return 0;
     if (is_hub(w->fs, name))
@@ -264,7 +264,7 @@ static bool is_called(const struct scan_entry *x, const char *name)
 
 static int pin_entry(void *arg, const char *name, enum fs_kind kind)
 {
-    struct walk *w = arg;
+    struct scan_walk *w = arg;
     for (size_t i = 0; kind == FS_FILE && i < w->s->n; i++)
         w->s->v[i].pinned |= is_called(&w->s->v[i], name);
     return 0;
@@ -272,7 +272,7 @@ static int pin_entry(void *arg, const char *name, enum fs_kind kind)
 
 static int lease_entry(void *arg, const char *name, enum fs_kind kind)
 {
-    struct walk *w = arg;
+    struct scan_walk *w = arg;
     struct fs_stat st;
     char path[CKPT_PATH_MAX];
     if (kind != FS_FILE || snprintf(path, sizeof path, CKPT_LEASE_DIR "/%s", name) >= (int)sizeof path ||
@@ -328,7 +328,7 @@ static int order_runs(struct scan *s, struct el_err *e)
     return 0;
 }
 
-static void read_latest(struct walk *w)
+static void read_latest(struct scan_walk *w)
 {
     char *text;
     size_t n;
@@ -343,7 +343,7 @@ static void read_latest(struct walk *w)
 int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e)
 {
     *s = (struct scan){.mem = mem};
-    struct walk w = {.s = s, .fs = fs, .now_sec = now_sec, .e = e};
+    struct scan_walk w = {.s = s, .fs = fs, .now_sec = now_sec, .e = e};
     read_latest(&w);
     int r = is_hub(fs, "") ? take_hub(&w, "") : fs->list(fs->ctx, "", root_entry, &w);
     if (r < 0 && !e->status)
@@ -390,7 +390,7 @@ const struct scan_entry *scan_newest(const struct scan *s)
 /* Names that say nothing: what is in the first of them does. */
 enum { ASKED_MAX = 16 };
 
-struct question {
+struct scan_question {
     char v[ASKED_MAX][256];
     unsigned n;
     bool known, folders;
@@ -409,7 +409,7 @@ static bool stands_in(const struct sniff *s)
 
 static int is_file(void *arg, const char *name, enum fs_kind kind)
 {
-    struct question *q = arg;
+    struct scan_question *q = arg;
     enum fmt_kind by_name = fmt_kind(name);
     q->known |= kind == FS_FILE && (fmt_is_state(by_name) || strcmp(name, CKPT_MANIFEST_FILE) == 0 ||
                                     strcmp(name, "trainer_state.json") == 0 || strncmp(name, "flat_meta.", 10) == 0);
@@ -426,7 +426,7 @@ static int is_file(void *arg, const char *name, enum fs_kind kind)
 bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
 {
     struct fs_stat st;
-    struct question q = {.n = 0};
+    struct scan_question q = {.n = 0};
     struct sniff s;
     (void)mem;
     if (fs->stat(fs->ctx, CKPT_MARK_FILE, &st) == 0 || fs->stat(fs->ctx, CKPT_TRACKER_FILE, &st) == 0 || is_hub(fs, ""))

@@ -32,12 +32,12 @@ void verify_unreadable(struct verify *v, const struct inspect *l, const char *na
 
 /* Files that are missing, by a digest of their names: each is told once, with the first that is in it, and a thousand
  * are no more news than these. */
-struct told {
+struct verify_cross_told {
     uint32_t v[FILES_TOLD];
     unsigned n;
 };
 
-static bool is_news(struct told *t, const char *name)
+static bool is_news(struct verify_cross_told *t, const char *name)
 {
     uint32_t digest = crc32c(0, name, strlen(name));
     for (unsigned i = 0; i < t->n; i++)
@@ -54,7 +54,7 @@ struct index {
     const struct inspect *l;
     char folder[CKPT_PATH_MAX]; /* in which the index lies, with its slash */
     const char *name;
-    struct told missing;
+    struct verify_cross_told missing;
     unsigned lacking; /* so many tensors are not in their file */
 };
 
@@ -179,44 +179,44 @@ int verify_cross(struct verify *v, const struct inspect *l, struct el_err *e)
 /* --- torch.distributed.checkpoint --------------------------------------------------------------------------------- */
 
 /* Where an item lies: in which file of the look, and its bytes. */
-struct span {
+struct verify_cross_span {
     size_t file;
     uint64_t from, to;
 };
 
-struct dcp {
+struct verify_cross_dcp {
     struct verify *v;
     const struct inspect *l;
     const char *folder;
     struct el_err *e;
-    struct span *spans;
+    struct verify_cross_span *spans;
     size_t spans_n, room;
-    struct told missing;
+    struct verify_cross_told missing;
 };
 
-static int add_span(struct dcp *d, size_t file, uint64_t from, uint64_t bytes)
+static int add_span(struct verify_cross_dcp *d, size_t file, uint64_t from, uint64_t bytes)
 {
     if (d->spans_n == d->room) {
         size_t room = d->room ? 2 * d->room : 64;
-        struct span *more = el_realloc(d->v->mem, d->spans, room * sizeof *more);
+        struct verify_cross_span *more = el_realloc(d->v->mem, d->spans, room * sizeof *more);
         if (!more)
             return el_fail(d->e, EL_EXIT_OSERR, "out of memory");
         d->spans = more;
         d->room = room;
     }
-    d->spans[d->spans_n++] = (struct span){file, from, from + bytes};
+    d->spans[d->spans_n++] = (struct verify_cross_span){file, from, from + bytes};
     return 0;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
+    const struct verify_cross_span *x = a, *y = b;
     int c = x->file < y->file ? -1 : x->file > y->file;
     return c ? c : x->from < y->from ? -1 : x->from > y->from;
 }
 
 /* An archive is an item that another rank has written, too, and whose place .metadata names there. */
-static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_t to)
+static bool is_innocent(const struct verify_cross_dcp *d, size_t file, uint64_t from, uint64_t to)
 {
     char b[SNIFF_PAGE];
     size_t n = to - from < sizeof b ? (size_t)(to - from) : sizeof b;
@@ -230,7 +230,7 @@ static bool is_innocent(const struct dcp *d, size_t file, uint64_t from, uint64_
 }
 
 /* torch writes item behind item: what lies between two, or behind the last, was put there by somebody else. */
-static void check_between(struct dcp *d, size_t file, uint64_t from, uint64_t to, const char *where)
+static void check_between(struct verify_cross_dcp *d, size_t file, uint64_t from, uint64_t to, const char *where)
 {
     char text[160];
     if (from >= to || is_innocent(d, file, from, to))
@@ -240,7 +240,7 @@ static void check_between(struct dcp *d, size_t file, uint64_t from, uint64_t to
     verify_find(d->v, CKPT_DAMAGED, d->l->names[file], text);
 }
 
-static void check_spans(struct dcp *d)
+static void check_spans(struct verify_cross_dcp *d)
 {
     el_sort(d->spans, d->spans_n, sizeof *d->spans, by_place);
     for (size_t i = 0; i < d->spans_n;) {
@@ -258,7 +258,7 @@ static void check_spans(struct dcp *d)
 
 static int dcp_item(void *arg, const struct fmt_dcp_item *item)
 {
-    struct dcp *d = arg;
+    struct verify_cross_dcp *d = arg;
     char path[CKPT_PATH_MAX], text[400], shown[EL_SHOW_MAX];
     el_show(item->name, shown);
     if (ckpt_path_fault(item->file) || snprintf(path, sizeof path, "%s%s", d->folder, item->file) >= (int)sizeof path) {
@@ -301,7 +301,7 @@ static int read_metadata(struct verify *v, const struct inspect *l, const char *
 {
     char folder[CKPT_PATH_MAX];
     const char *slash = strrchr(name, '/');
-    struct dcp d = {.v = v, .l = l, .folder = folder, .e = e};
+    struct verify_cross_dcp d = {.v = v, .l = l, .folder = folder, .e = e};
     struct pickle p = {0};
     struct el_err why = {0};
     char *text;

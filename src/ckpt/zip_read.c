@@ -29,7 +29,7 @@ static uint64_t le(const void *at, unsigned n)
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-struct end {
+struct zip_read_end {
     uint64_t members, bytes, at; /* of the directory */
 };
 
@@ -41,7 +41,7 @@ static int truncated(const struct ckpt_bytes *file, struct el_err *e)
 }
 
 /* The large numbers stand in a record of their own, which a locator in front of the end names. */
-static int read_end64(const struct ckpt_bytes *file, const char *locator, struct end *to, struct el_err *e)
+static int read_end64(const struct ckpt_bytes *file, const char *locator, struct zip_read_end *to, struct el_err *e)
 {
     char b[END64_BYTES];
     uint64_t at = le(locator + 8, 8);
@@ -53,11 +53,11 @@ static int read_end64(const struct ckpt_bytes *file, const char *locator, struct
         return -1;
     if (memcmp(b, "PK\6\6", 4) != 0)
         return ckpt_fail(e, CKPT_DAMAGED, "byte %llu should begin the Zip64 directory's end", (unsigned long long)at);
-    *to = (struct end){le(b + 32, 8), le(b + 40, 8), le(b + 48, 8)};
+    *to = (struct zip_read_end){le(b + 32, 8), le(b + 40, 8), le(b + 48, 8)};
     return 0;
 }
 
-static int read_end(const struct ckpt_bytes *file, struct end *to, struct el_mem *mem, struct el_err *e)
+static int read_end(const struct ckpt_bytes *file, struct zip_read_end *to, struct el_mem *mem, struct el_err *e)
 {
     size_t n = file->bytes < END_BYTES + COMMENT_MAX + LOCATOR_BYTES ? (size_t)file->bytes
                                                                      : END_BYTES + COMMENT_MAX + LOCATOR_BYTES;
@@ -74,7 +74,7 @@ static int read_end(const struct ckpt_bytes *file, struct end *to, struct el_mem
     if (!r && at == (size_t)-1)
         r = truncated(file, e);
     if (!r) {
-        *to = (struct end){le(tail + at + 10, 2), le(tail + at + 12, 4), le(tail + at + 16, 4)};
+        *to = (struct zip_read_end){le(tail + at + 10, 2), le(tail + at + 12, 4), le(tail + at + 16, 4)};
         const char *locator = at >= LOCATOR_BYTES ? tail + at - LOCATOR_BYTES : NULL;
         if (locator && memcmp(locator, "PK\6\7", 4) == 0)
             r = read_end64(file, locator, to, e);
@@ -173,7 +173,7 @@ static int sort_members(struct zip *z, struct el_err *e)
 
 int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, struct el_err *e)
 {
-    struct end end = {0};
+    struct zip_read_end end = {0};
     *z = (struct zip){.mem = mem};
     if (read_end(file, &end, mem, e))
         return -1;

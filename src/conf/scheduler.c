@@ -24,7 +24,7 @@ enum form {
 
 /* In the order in which they are believed: a step knows better than its allocation, a scheduler better than the MPI
  * that it started. */
-static const struct row {
+static const struct scheduler_row {
     const char *system, *variable;
     enum form form;
     const char *other, *advice;
@@ -94,7 +94,7 @@ static uint64_t count_strings(const char *json)
     return quotes / 2;
 }
 
-static uint64_t hosts(const struct row *row, const char *value, const char *other)
+static uint64_t hosts(const struct scheduler_row *row, const char *value, const char *other)
 {
     uint64_t all = number(value), local = number(other);
     switch (row->form) {

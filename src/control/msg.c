@@ -13,7 +13,7 @@
 MSG_LIST(X)
 #undef X
 
-static const struct row {
+static const struct msg_row {
     unsigned type;
     const char *name, *sentence;
     const struct el_field *fields;
@@ -23,7 +23,7 @@ static const struct row {
 #undef X
 };
 
-static const struct row *row_of(unsigned type)
+static const struct msg_row *row_of(unsigned type)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].type == type)
@@ -35,19 +35,19 @@ const char *msg_name(unsigned type)
 {
     if (type == MSG_BEAT || type == MSG_BEAT_REPLY)
         return type == MSG_BEAT ? "BEAT" : "BEAT_REPLY";
-    const struct row *row = row_of(type);
+    const struct msg_row *row = row_of(type);
     return row ? row->name : NULL;
 }
 
 const char *msg_sentence(unsigned type)
 {
-    const struct row *row = row_of(type);
+    const struct msg_row *row = row_of(type);
     return row ? row->sentence : NULL;
 }
 
 const char *msg_field(unsigned type, unsigned i, const char **kind)
 {
-    const struct row *row = row_of(type);
+    const struct msg_row *row = row_of(type);
     for (unsigned k = 0; row && row->fields[k].name; k++)
         if (k == i) {
             *kind = el_field_kind_name(row->fields[k].kind);
@@ -82,7 +82,7 @@ static int put_beat(struct el_buf *out, const struct msg_beat *beat)
 
 int msg_encode(const struct msg *m, struct el_buf *out)
 {
-    const struct row *row = row_of(m->type);
+    const struct msg_row *row = row_of(m->type);
     bool beat = m->type == MSG_BEAT || m->type == MSG_BEAT_REPLY;
     assert(row || beat);
     size_t start = out->len;
@@ -108,7 +108,7 @@ int msg_encode(const struct msg *m, struct el_buf *out)
 static int get_body(unsigned type, unsigned flags, const unsigned char *body, size_t n, struct msg *out,
                     struct el_err *e)
 {
-    const struct row *row = row_of(type);
+    const struct msg_row *row = row_of(type);
     bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
     out->type = (enum msg_type)type;
     if (flags >= (beat ? MSG_VIEWS : 1))

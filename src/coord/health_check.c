@@ -185,7 +185,7 @@ static bool make_plan(struct health_check *p)
 /* Once: it is part of the order of every node. */
 static void tell_round(struct health_check *p)
 {
-    const struct report r = {.plan = p->plan};
+    const struct probe_report r = {.plan = p->plan};
     struct el_buf line = EL_BUF_INIT(p->mem, 0);
     report_round(&r, &line);
     snprintf(p->pairs_text, sizeof p->pairs_text, "%s", line.len ? el_buf_cstr(&line) : "a round of pairs");

@@ -75,7 +75,7 @@ static void take_metric(struct health_check *p, unsigned node, int64_t rail, con
         p->node[node].measured++;
 }
 
-static bool is_worth_keeping(const struct health_check *p, struct health_check_node *n, const struct wire *w)
+static bool is_worth_keeping(const struct health_check *p, struct health_check_node *n, const struct probe_wire *w)
 {
     if (w->type == WIRE_FACT || w->type == WIRE_M || w->type == WIRE_HELLO)
         return true;
@@ -88,7 +88,7 @@ static bool is_worth_keeping(const struct health_check *p, struct health_check_n
 static void take_line(struct health_check *p, unsigned node, int64_t rail, const char *line, size_t len)
 {
     struct health_check_node *n = &p->node[node];
-    struct wire w;
+    struct probe_wire w;
     struct el_err e = {0};
     if (wire_decode(line, len, &w, &e) < 0)
         return; /* its outcome is what counts */
@@ -142,7 +142,7 @@ void health_check_number_domains(struct health_check *p)
 static void keep_clock(const struct health_check *p, struct health_check_node *n, int64_t usual_us)
 {
     struct check_conf conf;
-    struct wire w;
+    struct probe_wire w;
     if (n->wall_us == CLOCKS_UNKNOWN)
         return;
     struct finding f = clocks_finding(n->wall_us, usual_us);

@@ -23,7 +23,7 @@ static struct found *found_of(struct rdzv *r, unsigned node)
     const char *lines = health_check_kept(r->health.last, node);
     struct found *f = *lines ? el_alloc(r->mem, sizeof *f) : NULL;
     for (const char *end; f && (end = strchr(lines, '\n')); lines = end + 1) {
-        struct wire w;
+        struct probe_wire w;
         struct el_err e = {0};
         if (wire_decode(lines, (size_t)(end - lines) + 1, &w, &e) < 0)
             continue;
@@ -42,8 +42,8 @@ static bool is_told(struct rdzv *r, unsigned node)
 }
 
 /* With less and less in it, until it fits: half a report would be none. */
-static void write_report(struct rdzv *r, unsigned kind, void (*write)(const struct report *r, struct el_buf *out),
-                         struct report report)
+static void write_report(struct rdzv *r, unsigned kind, void (*write)(const struct probe_report *r, struct el_buf *out),
+                         struct probe_report report)
 {
     struct rdzv_health *h = &r->health;
     struct el_buf *to = &h->report[kind];
@@ -68,17 +68,17 @@ static void write_reports(struct rdzv *r, struct found **found, const char **not
 {
     struct rdzv_health *h = &r->health;
     const struct health_check_conf *c = health_check_conf(h->last);
-    struct report report = {.plan = health_check_plan(h->last),
-                            .found = (const struct found *const *)found,
-                            .note = note,
-                            .number = c->number,
-                            .coord = c->coord,
-                            .probe = c->probe,
-                            .took_ms = h->took / EL_MS(1),
-                            .backend = h->nodes < 2                    ? NULL
-                                       : health_check_is_nccl(h->last) ? "nccl"
-                                                                       : "tcp",
-                            .all = r->conf.set.probe_all};
+    struct probe_report report = {.plan = health_check_plan(h->last),
+                                  .found = (const struct found *const *)found,
+                                  .note = note,
+                                  .number = c->number,
+                                  .coord = c->coord,
+                                  .probe = c->probe,
+                                  .took_ms = h->took / EL_MS(1),
+                                  .backend = h->nodes < 2                    ? NULL
+                                             : health_check_is_nccl(h->last) ? "nccl"
+                                                                             : "tcp",
+                                  .all = r->conf.set.probe_all};
     write_report(r, 0, report_text, report);
     if (r->conf.set.probe_only)
         write_report(r, 1, report_json, report);

@@ -98,11 +98,11 @@ bool job_report_take(struct job_report *j, const struct msg *m)
     return !j->open;
 }
 
-struct report job_report_view(const struct job_report *j)
+struct failure_report job_report_view(const struct job_report *j)
 {
-    return (struct report){.job = &j->job,
-                           .failures = j->failures,
-                           .failures_count = j->n,
-                           .restarts = j->restarts,
-                           .restarts_max = j->restarts_max};
+    return (struct failure_report){.job = &j->job,
+                                   .failures = j->failures,
+                                   .failures_count = j->n,
+                                   .restarts = j->restarts,
+                                   .restarts_max = j->restarts_max};
 }

@@ -27,6 +27,6 @@ void job_report_free(struct job_report *j); /* and init */
 bool job_report_take(struct job_report *j, const struct msg *m);
 
 /* For summary_write(); the caller adds script and log_dir.  Lives until the next call. */
-struct report job_report_view(const struct job_report *j);
+struct failure_report job_report_view(const struct job_report *j);
 
 #endif

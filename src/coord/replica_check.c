@@ -11,7 +11,7 @@
 #define NONE    UINT32_MAX
 
 /* A part that some node has a digest of, at the newest step. */
-struct key {
+struct replica_check_key {
     uint64_t key, digest, lineage; /* digest 0: of a node that is lost */
     int64_t step;
     uint32_t seat, other;
@@ -34,14 +34,14 @@ struct replica_check {
     struct el_mem *mem, *sums;
     unsigned room, seats;
     uint64_t number, coord;
-    struct key *key;
+    struct replica_check_key *key;
     uint32_t keys, keys_room, bucket[BUCKETS];
     unsigned differences; /* keys that differ and are not told */
     bool short_of_room, said;
     int64_t left_out; /* a step of which parts were, when there was no room */
 
     enum state state;
-    struct key about; /* as it was when it was found to differ */
+    struct replica_check_key about; /* as it was when it was found to differ */
     uint32_t index;
     struct side side[2];
     char after[EL_SHOW_MAX], part[REPLICA_CHECK_NAME_MAX + 1], shard[REPLICA_CHECK_NAME_MAX + 1];
@@ -104,7 +104,7 @@ void replica_check_round(struct replica_check *c, uint64_t number, uint64_t coor
 
 /* --- digests --- */
 
-static struct key *key_of(struct replica_check *c, uint64_t key)
+static struct replica_check_key *key_of(struct replica_check *c, uint64_t key)
 {
     uint32_t *bucket = &c->bucket[(key ^ key >> 32) % BUCKETS];
     for (uint32_t i = *bucket; i != NONE; i = c->key[i].next)
@@ -114,18 +114,18 @@ static struct key *key_of(struct replica_check *c, uint64_t key)
         return NULL;
     if (c->keys == c->keys_room) {
         uint32_t room = c->keys_room ? 2 * c->keys_room : 64;
-        struct key *more = el_realloc(c->sums, c->key, room * sizeof *more);
+        struct replica_check_key *more = el_realloc(c->sums, c->key, room * sizeof *more);
         if (!more)
             return NULL;
         c->key = more;
         c->keys_room = room;
     }
-    c->key[c->keys] = (struct key){.key = key, .next = *bucket};
+    c->key[c->keys] = (struct replica_check_key){.key = key, .next = *bucket};
     *bucket = c->keys++;
     return &c->key[*bucket];
 }
 
-static void compare(struct replica_check *c, struct key *k, const struct key *now)
+static void compare(struct replica_check *c, struct replica_check_key *k, const struct replica_check_key *now)
 {
     bool same = k->digest && k->step == now->step && k->lineage == now->lineage;
     if (k->differs || k->told)
@@ -145,13 +145,13 @@ static void compare(struct replica_check *c, struct key *k, const struct key *no
 /* "9f3a=5c1 77=3" */
 static void take_digests(struct replica_check *c, unsigned seat, const struct msg_ckpt_digests *d)
 {
-    struct key now = {.step = d->step, .lineage = d->lineage, .seat = seat};
+    struct replica_check_key now = {.step = d->step, .lineage = d->lineage, .seat = seat};
     const char *at = d->digests;
     for (scan_blanks(&at); scan_hex(&at, &now.key) && *at == '='; scan_blanks(&at)) {
         at++;
         if (!scan_hex(&at, &now.digest))
             return;
-        struct key *k = now.digest ? key_of(c, now.key) : NULL;
+        struct replica_check_key *k = now.digest ? key_of(c, now.key) : NULL;
         if (k) {
             compare(c, k, &now);
         } else if (now.digest) {
@@ -166,7 +166,7 @@ static void take_digests(struct replica_check *c, unsigned seat, const struct ms
 /* It may be found to differ at a later step, of these two or others. */
 static void look_again(struct replica_check *c)
 {
-    struct key *k = &c->key[c->index];
+    struct replica_check_key *k = &c->key[c->index];
     k->digest = 0;
     k->told = false;
     rest(c);
@@ -182,7 +182,7 @@ static void ask_both(struct replica_check *c, el_usec now)
 
 static void begin(struct replica_check *c, uint32_t index, el_usec now)
 {
-    struct key *k = &c->key[index];
+    struct replica_check_key *k = &c->key[index];
     k->differs = false;
     k->told = true;
     c->differences--;
@@ -235,7 +235,7 @@ void replica_check_lost(struct replica_check *c, unsigned seat)
     if (c->state == ASKING && (c->side[0].seat == seat || c->side[1].seat == seat))
         look_again(c);
     for (uint32_t i = 0; i < c->keys; i++) {
-        struct key *k = &c->key[i];
+        struct replica_check_key *k = &c->key[i];
         bool gone = k->seat == seat || (k->differs && k->other == seat);
         if (k->told || !gone)
             continue;

@@ -107,7 +107,7 @@ static void on_report(void *ctx, const char *run_id, const struct msg *msg)
     struct el_buf out = EL_BUF_INIT(NULL, 1u << 20);
     if (!job_report_take(&s->report, msg))
         return;
-    struct report r = job_report_view(&s->report);
+    struct failure_report r = job_report_view(&s->report);
     snprintf(script, sizeof script, "job %s", el_show(run_id, shown));
     r.script = script;
     summary_write(&r, &out, &summary_plain, 0);

@@ -8,20 +8,20 @@
 #include "util/text.h"
 #include "util/array.h"
 
-enum kind { KIND_NUM, KIND_OPT, KIND_STR, KIND_FLAG, KIND_OBJ };
+enum event_kind { KIND_NUM, KIND_OPT, KIND_STR, KIND_FLAG, KIND_OBJ };
 
 static const char *const kind_names[] = {"number", "number or null", "string or null", "boolean", "object or null"};
 
-struct field {
+struct event_field {
     const char *name;
-    enum kind kind;
+    enum event_kind kind;
     size_t offset; /* in the event's struct; all of them begin where the union does */
 };
 
 /* A last row with name NULL ends each. */
 #define F(T, field_kind, field) {#field, KIND_##field_kind, offsetof(struct T, field)},
 #define X(NAME, name)                                                                                                  \
-    static const struct field name##_fields[] = {EVENT_##name##_FIELDS(F, event_##name){NULL, KIND_NUM, 0}};
+    static const struct event_field name##_fields[] = {EVENT_##name##_FIELDS(F, event_##name){NULL, KIND_NUM, 0}};
 EVENT_OWN(X)
 X(NOTE, note)
 #undef X
@@ -29,7 +29,7 @@ X(NOTE, note)
 
 static const struct {
     const char *name;
-    const struct field *fields;
+    const struct event_field *fields;
 } rows[] = {
 #define X(NAME, name) [EVENT_##NAME] = {#name, name##_fields},
     EVENT_OWN(X)
@@ -117,7 +117,7 @@ static int put_string(struct el_buf *out, const char *name, const char *text)
     return bad | (text ? put_text(out, text) : el_buf_puts(out, "null"));
 }
 
-static int put_field(struct el_buf *out, const struct field *f, const void *base, bool objects)
+static int put_field(struct el_buf *out, const struct event_field *f, const void *base, bool objects)
 {
     const char *at = (const char *)base + f->offset;
     const char *object = f->kind == KIND_OBJ && objects ? *(const char *const *)(const void *)at : NULL;
@@ -151,7 +151,7 @@ static int put_line(struct el_buf *out, const struct event *ev, bool objects)
     bad |= put_string(out, "source", sources[ev->source]);
     bad |= ev->round ? el_buf_printf(out, ",\"round\":%llu", (unsigned long long)ev->round)
                      : el_buf_puts(out, ",\"round\":null");
-    for (const struct field *f = rows[ev->type].fields; f->name; f++)
+    for (const struct event_field *f = rows[ev->type].fields; f->name; f++)
         bad |= put_field(out, f, &ev->u, objects);
     return bad | el_buf_puts(out, "}\n");
 }

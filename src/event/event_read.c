@@ -10,23 +10,23 @@
 
 enum { VALUES_MAX = 1024, DEPTH_MAX = 8 };
 
-enum kind { KIND_NUM, KIND_OPT, KIND_STR, KIND_FLAG, KIND_OBJ };
+enum event_read_kind { KIND_NUM, KIND_OPT, KIND_STR, KIND_FLAG, KIND_OBJ };
 
-struct field {
+struct event_read_field {
     const char *name;
-    enum kind kind;
+    enum event_read_kind kind;
     size_t offset;
 };
 
 #define F(T, field_kind, field) {#field, KIND_##field_kind, offsetof(struct T, field)},
 #define X(NAME, name)                                                                                                  \
-    static const struct field name##_fields[] = {EVENT_##name##_FIELDS(F, event_##name){NULL, KIND_NUM, 0}};
+    static const struct event_read_field name##_fields[] = {EVENT_##name##_FIELDS(F, event_##name){NULL, KIND_NUM, 0}};
 EVENT_OWN(X)
 X(NOTE, note)
 #undef X
 #undef F
 
-static const struct field *const fields_of[] = {
+static const struct event_read_field *const fields_of[] = {
 #define X(NAME, name) [EVENT_##NAME] = name##_fields,
     EVENT_OWN(X)
 #undef X
@@ -109,7 +109,7 @@ static uint64_t number_of(const json_t *v)
     return i > 0 ? (uint64_t)i : 0;
 }
 
-static void take(struct event_read *r, const struct field *f, const json_t *v)
+static void take(struct event_read *r, const struct event_read_field *f, const json_t *v)
 {
     void *at = (char *)&r->event.u + f->offset;
     switch (f->kind) {
@@ -149,7 +149,7 @@ static enum event_line read_tree(struct event_read *r, const json_t *o)
     ev->round = number_of(json_object_get(o, "round"));
     ev->run_id = text_of(r, json_object_get(o, "run_id"));
     ev->host = text_of(r, json_object_get(o, "host"));
-    for (const struct field *f = fields_of[ev->type]; f->name; f++)
+    for (const struct event_read_field *f = fields_of[ev->type]; f->name; f++)
         take(r, f, json_object_get(o, f->name));
     return EVENT_LINE_READ;
 }

@@ -30,7 +30,7 @@ struct payload {
 };
 
 /* What runs in a lane. */
-struct run {
+struct hooks_run {
     struct hooks *h;
     enum hook_kind kind;
     pid_t pid; /* 0: nothing */
@@ -49,7 +49,7 @@ struct hooks {
     struct reap *reap;
     struct loop_timer *timer;
     struct hook_core core;
-    struct run run[HOOK_KINDS];
+    struct hooks_run run[HOOK_KINDS];
     char trouble[HOOK_KINDS][512]; /* of the event that runs; "": none */
     struct hook_actions todo;      /* what the core wants and is not done yet */
     bool acting, finishing;
@@ -57,14 +57,14 @@ struct hooks {
 
 static void step(struct hooks *h);
 
-static const char *command_of(const struct hooks *h, const struct run *r)
+static const char *command_of(const struct hooks *h, const struct hooks_run *r)
 {
     return h->conf.commands[r->command].text;
 }
 
 /* --- what it prints --- */
 
-static void tell_line(struct run *r)
+static void tell_line(struct hooks_run *r)
 {
     for (size_t i = 0; i < r->len; i++)
         if (!r->line[i])
@@ -77,7 +77,7 @@ static void tell_line(struct run *r)
     r->len = 0;
 }
 
-static void take_output(struct run *r, const char *bytes, size_t n)
+static void take_output(struct hooks_run *r, const char *bytes, size_t n)
 {
     size_t room = HOOKS_OUTPUT_MAX - r->told, take = n < room ? n : room;
     r->told += take;
@@ -90,7 +90,7 @@ static void take_output(struct run *r, const char *bytes, size_t n)
     }
 }
 
-static void stop_reading(struct run *r)
+static void stop_reading(struct hooks_run *r)
 {
     loop_fd_free(r->watch);
     r->watch = NULL;
@@ -100,7 +100,7 @@ static void stop_reading(struct run *r)
 }
 
 /* Bytes read; 0 at the end, or when there is nothing now. */
-static size_t read_some(struct run *r)
+static size_t read_some(struct hooks_run *r)
 {
     static char bytes[READ_BYTES]; /* the loop's thread only */
     ssize_t n = read(r->fd, bytes, sizeof bytes);
@@ -217,7 +217,7 @@ static int input_of(const struct payload *p, struct el_err *e)
     return fd;
 }
 
-static pid_t spawn(struct hooks *h, const struct run *r, int in, int out, struct payload *p, struct el_err *e)
+static pid_t spawn(struct hooks *h, const struct hooks_run *r, int in, int out, struct payload *p, struct el_err *e)
 {
     char sh[] = SHELL, c[] = "-c";
     char *argv[] = {sh, c, (char *)(uintptr_t)command_of(h, r), NULL};
@@ -241,7 +241,7 @@ static pid_t spawn(struct hooks *h, const struct run *r, int in, int out, struct
     return pid;
 }
 
-static int run_command(struct hooks *h, struct run *r, struct payload *p, struct el_err *e)
+static int run_command(struct hooks *h, struct hooks_run *r, struct payload *p, struct el_err *e)
 {
     int out[2] = {-1, -1}, in = input_of(p, e);
     if (in < 0)
@@ -271,7 +271,7 @@ static int run_command(struct hooks *h, struct run *r, struct payload *p, struct
 /* The first failure of an event is what is said of it. */
 static void note_trouble(struct hooks *h, enum hook_kind kind, const char *text)
 {
-    const struct run *r = &h->run[kind];
+    const struct hooks_run *r = &h->run[kind];
     char shown[EL_SHOW_MAX], last[sizeof r->last];
     char *to = h->trouble[kind];
     memcpy(last, r->last, sizeof last);
@@ -284,7 +284,7 @@ static void note_trouble(struct hooks *h, enum hook_kind kind, const char *text)
 
 static void start(struct hooks *h, const struct hook_action *a)
 {
-    struct run *r = &h->run[a->kind];
+    struct hooks_run *r = &h->run[a->kind];
     struct el_err e = {0};
     r->command = a->command;
     if (run_command(h, r, a->payload, &e) == 0)
@@ -293,7 +293,7 @@ static void start(struct hooks *h, const struct hook_action *a)
     hook_ended(&h->core, a->kind, false, loop_clock(), &h->todo);
 }
 
-static void kill_run(const struct run *r, int signal)
+static void kill_run(const struct hooks_run *r, int signal)
 {
     if (!r->pid)
         return;
@@ -303,7 +303,7 @@ static void kill_run(const struct run *r, int signal)
         kill(-r->pid, SIGCONT);
 }
 
-static void say_end(struct hooks *h, struct run *r, const struct reap_end *end)
+static void say_end(struct hooks *h, struct hooks_run *r, const struct reap_end *end)
 {
     const struct hook_lane *l = &h->core.lane[r->kind];
     char text[128], name[SIGNAME_MAX];
@@ -329,7 +329,7 @@ static void say_end(struct hooks *h, struct run *r, const struct reap_end *end)
 
 void hooks_child(struct hooks *h, pid_t pid, const struct reap_end *end)
 {
-    struct run *r = NULL;
+    struct hooks_run *r = NULL;
     for (unsigned k = 0; h && k < HOOK_KINDS; k++)
         if (h->run[k].pid == pid)
             r = &h->run[k];
@@ -364,7 +364,7 @@ static void tell_done(struct hooks *h, const struct hook_action *a)
 
 static void act(struct hooks *h, const struct hook_action *a)
 {
-    struct run *r = &h->run[a->kind];
+    struct hooks_run *r = &h->run[a->kind];
     switch (a->type) {
     case HOOK_DO_START: start(h, a); break;
     case HOOK_DO_SIGNAL: kill_run(r, a->signal); break;
@@ -476,7 +476,7 @@ struct hooks *hooks_new(struct loop *l, struct reap *r, const struct hooks_conf 
     h->reap = r;
     hook_init(&h->core, conf->commands, conf->count, conf->timeout);
     for (unsigned k = 0; k < HOOK_KINDS; k++)
-        h->run[k] = (struct run){.h = h, .kind = (enum hook_kind)k, .fd = -1};
+        h->run[k] = (struct hooks_run){.h = h, .kind = (enum hook_kind)k, .fd = -1};
     return h;
 }
 

@@ -16,7 +16,7 @@ enum {
 
 enum scope { TYPE, WORDS, FRAME, LINE };
 
-static const struct row {
+static const struct classify_row {
     const char *name, *a, *b, *advice;
     enum scope scope;
     enum failure_class class;
@@ -166,9 +166,9 @@ static bool find_line(struct text near, const char *a, const char *b, struct tex
     return any;
 }
 
-enum kind { NOT_KNOWN, CLEAR, PLAIN };
+enum classify_kind { NOT_KNOWN, CLEAR, PLAIN };
 
-static enum kind code_kind(struct text type)
+static enum classify_kind code_kind(struct text type)
 {
     static const struct {
         const char *name;
@@ -233,7 +233,7 @@ static enum classify_rule match(struct text type, struct text words, struct text
     const struct text name = last_part(type);
     const bool quoting = typed && code_kind(name) != NOT_KNOWN;
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT && is_text_row(r); r++) {
-        const struct row *x = &rows[r];
+        const struct classify_row *x = &rows[r];
         struct text line;
         bool fits = false;
         switch (x->scope) {

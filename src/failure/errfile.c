@@ -6,9 +6,9 @@
 /* What may come next. */
 enum mode { VALUE, OBJECT_FIRST, OBJECT_KEY, COLON, AFTER, ARRAY_FIRST, STRING, ESCAPE, HEX, LITERAL, DONE, BROKEN };
 /* Where a value goes. */
-enum field { FIELD_NONE, FIELD_MESSAGE, FIELD_STACK, FIELD_TIME };
+enum errfile_field { FIELD_NONE, FIELD_MESSAGE, FIELD_STACK, FIELD_TIME };
 /* Keys that have a meaning. */
-enum key { KEY_OTHER, KEY_MESSAGE, KEY_EXTRA, KEY_STACK, KEY_TIME };
+enum errfile_key { KEY_OTHER, KEY_MESSAGE, KEY_EXTRA, KEY_STACK, KEY_TIME };
 
 #define TIME_MAX_SEC (INT64_C(1) << 36) /* the year 4147: microseconds of it fit 64 bits */
 
@@ -20,17 +20,17 @@ void errfile_init(struct errfile *e)
     e->m.mode = VALUE;
 }
 
-static enum key key_of(const struct errfile *e)
+static enum errfile_key key_of(const struct errfile *e)
 {
     static const char *const names[] = {
         [KEY_MESSAGE] = "message", [KEY_EXTRA] = "extraInfo", [KEY_STACK] = "py_callstack", [KEY_TIME] = "timestamp"};
     for (unsigned i = KEY_MESSAGE; i <= KEY_TIME; i++)
         if (strlen(names[i]) == e->m.key_len && memcmp(names[i], e->m.key, e->m.key_len) == 0)
-            return (enum key)i;
+            return (enum errfile_key)i;
     return KEY_OTHER;
 }
 
-static enum field field_here(const struct errfile *e)
+static enum errfile_field field_here(const struct errfile *e)
 {
     const uint8_t *at = e->m.path;
     switch (e->m.depth) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "failure/traceback_line.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum {
     BEHIND = 4 /* lines behind the "try" that tell whether it cleared up */

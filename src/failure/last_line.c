@@ -11,7 +11,7 @@ enum {
     HEAD = 64, /* bytes in which a logger says its level */
 };
 
-struct line {
+struct last_line_line {
     struct text raw, text; /* without blanks around it, and without the frame of a box */
     bool boxed, edge, hint, farewell, warning, going_on, indented;
 };
@@ -245,9 +245,9 @@ static bool is_high(struct text t)
     return is_record_of(t, high, COUNT_OF(high)) || is_level(t, words, COUNT_OF(words));
 }
 
-static struct line look(struct text t)
+static struct last_line_line look(struct text t)
 {
-    struct line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
+    struct last_line_line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
     l.boxed = unbox(&l.text);
     l.edge = l.text.n && is_edge(l.text);
     l.hint = l.text.n && last_line_is_hint(l.text);
@@ -257,13 +257,13 @@ static struct line look(struct text t)
     return l;
 }
 
-static bool says(const struct line *l)
+static bool says(const struct last_line_line *l)
 {
     return l->text.n && !l->edge && !l->hint && !l->farewell && !l->warning;
 }
 
 /* A line that names itself an error, above the hints that follow it. */
-static bool is_named(const struct line *l)
+static bool is_named(const struct last_line_line *l)
 {
     static const char *const names[] = {"ERROR: ", "Error: ", "error: ", "FATAL "};
     for (size_t i = 0; says(l) && i < COUNT_OF(names); i++)
@@ -273,7 +273,7 @@ static bool is_named(const struct line *l)
 }
 
 /* The line that says it among n of them; -1 = none does. */
-static int choose(const struct line *v, int n)
+static int choose(const struct last_line_line *v, int n)
 {
     bool hinted = false;
     int at = n - 1;
@@ -310,7 +310,7 @@ static void put(char *out, size_t size, struct text t)
 
 void last_line_tell(struct text lines, char *out, size_t size)
 {
-    struct line v[LINES_MAX];
+    struct last_line_line v[LINES_MAX];
     struct text rest = lines, line;
     int n = 0;
     bool warned = false;

@@ -50,7 +50,7 @@ static const char *const state_words[] = {
 #undef X
         NULL};
 
-enum kind {
+enum record_kind {
     KIND_UNSIGNED, /* unsigned */
     KIND_INT,      /* int */
     KIND_U64,
@@ -62,9 +62,9 @@ enum kind {
     KIND_NAME,  /* const char *, one line; limit: bytes.  Read into struct record. */
 };
 
-struct field {
+struct record_field {
     const char *name;
-    enum kind kind;
+    enum record_kind kind;
     size_t offset;
     uint64_t limit;
     const char *const *words;
@@ -79,7 +79,7 @@ struct field {
         name, KIND_CHARS, offsetof(struct failure, member), sizeof((struct failure *)0)->member, NULL                  \
     }
 
-static const struct field top[] = {
+static const struct record_field top[] = {
     TOP(UNSIGNED, "rank", rank, 1u << 30, NULL),
     TOP(UNSIGNED, "local_rank", local_rank, 1u << 16, NULL),
     TOP(UNSIGNED, "node_rank", node_rank, 1u << 30, NULL),
@@ -123,7 +123,7 @@ static const struct field top[] = {
     CHARS("xid_device", xid_device),
 };
 
-static const struct field found[] = {
+static const struct record_field found[] = {
     TOP(WORD, "kind", found.kind, 0, kind_words),
     CHARS("type", found.type),
     CHARS("message", found.message),
@@ -143,7 +143,7 @@ const char *record_by_word(enum failure_by by)
     return by_words[by];
 }
 
-static const void *at(const struct failure *f, const struct field *x)
+static const void *at(const struct failure *f, const struct record_field *x)
 {
     return (const char *)f + x->offset;
 }
@@ -167,7 +167,7 @@ static void put_chars(struct el_buf *out, const char *text, size_t limit)
     text_json(out, text, whole(text, strnlen(text, limit + 1), limit));
 }
 
-static void put_field(struct el_buf *out, const struct failure *f, const struct field *x)
+static void put_field(struct el_buf *out, const struct failure *f, const struct record_field *x)
 {
     const void *v = at(f, x);
     el_buf_printf(out, "\"%s\":", x->name);
@@ -389,7 +389,7 @@ int record_write(const struct failure *f, size_t limit_bytes, struct el_buf *out
 /* --- in --------------------------------------------------------------------------------------------------------------
  */
 
-static void get_number(struct failure *f, const struct field *x, const json_t *v)
+static void get_number(struct failure *f, const struct record_field *x, const json_t *v)
 {
     void *to = (char *)f + x->offset;
     json_int_t n = json_integer_value(v);
@@ -405,7 +405,7 @@ static void get_number(struct failure *f, const struct field *x, const json_t *v
         *(int64_t *)to = n;
 }
 
-static void get_word(struct failure *f, const struct field *x, const json_t *v)
+static void get_word(struct failure *f, const struct record_field *x, const json_t *v)
 {
     const char *word = json_string_value(v);
     for (unsigned i = 0; word && x->words[i]; i++)
@@ -425,7 +425,8 @@ static int clean(struct el_buf *to, const json_t *v, bool one_line)
     return 0;
 }
 
-static void get_fields(struct record *r, const struct field *x, size_t n, const json_t *from, struct el_buf *text)
+static void get_fields(struct record *r, const struct record_field *x, size_t n, const json_t *from,
+                       struct el_buf *text)
 {
     struct failure *f = &r->failure;
     for (; n; n--, x++) {

@@ -17,7 +17,7 @@ static struct text text_of(const char *s)
     return (struct text){s, s ? strlen(s) : 0};
 }
 
-int summary_cause(const struct report *r)
+int summary_cause(const struct failure_report *r)
 {
     if (r->job)
         return r->failures_count ? 0 : -1;
@@ -52,7 +52,7 @@ void summary_line(struct el_buf *out, struct text line)
     el_buf_put(out, line.p + tail, line.n - tail);
 }
 
-int summary_stopped(const struct report *r, struct el_buf *out)
+int summary_stopped(const struct failure_report *r, struct el_buf *out)
 {
     struct el_ranges s = {0};
     if (r->job)
@@ -101,7 +101,7 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         el_buf_puts(out, ", core dumped");
 }
 
-int summary_verdict(const struct report *r, struct el_buf *out)
+int summary_verdict(const struct failure_report *r, struct el_buf *out)
 {
     int cause = summary_cause(r);
     if (cause < 0) {
@@ -190,7 +190,7 @@ static void put_field(struct el_buf *out, const char *key, const char *value)
         el_buf_puts(out, "null");
 }
 
-static void put_json(const struct report *r, struct el_buf *out, size_t each_bytes)
+static void put_json(const struct failure_report *r, struct el_buf *out, size_t each_bytes)
 {
     int cause = summary_cause(r);
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
@@ -236,7 +236,7 @@ static void put_json(const struct report *r, struct el_buf *out, size_t each_byt
                   each_bytes < RECORD_BYTES_MAX ? "true" : "false");
 }
 
-int summary_json(const struct report *r, struct el_buf *out)
+int summary_json(const struct failure_report *r, struct el_buf *out)
 {
     const size_t start = out->len;
     put_json(r, out, RECORD_BYTES_MAX);

@@ -29,7 +29,7 @@ struct report_job {
     unsigned log_node;
 };
 
-struct report {
+struct failure_report {
     const struct report_job *job;          /* NULL: of one node */
     const char *script;                    /* as the user named it */
     const struct failure *const *failures; /* judged, by ascending rank; those that elrun stopped too */
@@ -43,22 +43,23 @@ struct report {
 
 /* Appends the text, its lines fitted to so many columns (0: as they are); 0, or -1 and out->full (what fitted is
  * there). A report without a cause (all were stopped by elrun) says so. */
-int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style, unsigned columns);
+int summary_write(const struct failure_report *r, struct el_buf *out, const struct summary_style *style,
+                  unsigned columns);
 
 /* Appends the one line without newline: "rank 1 (local rank 1) failed: exit code 3: ValueError: bad shape". */
-int summary_verdict(const struct report *r, struct el_buf *out);
+int summary_verdict(const struct failure_report *r, struct el_buf *out);
 
 /* Appends how this worker ended: "exit code 3: ValueError: bad shape (train.py:12)". */
 void summary_ending(const struct failure *f, struct el_buf *out);
 
 /* Appends the same report as one JSON object on one line, without newline: whole, or with the long texts cut if it does
  * not fit so, or nothing and -1. */
-int summary_json(const struct report *r, struct el_buf *out);
+int summary_json(const struct failure_report *r, struct el_buf *out);
 
 /* Appends an error file in torch's form for a cause whose worker wrote none itself. */
 int summary_errfile(const struct failure *f, struct el_buf *out);
 
 /* Appends the ranks that elrun stopped as ranges: "0,2-7"; nothing if there are none. */
-int summary_stopped(const struct report *r, struct el_buf *out);
+int summary_stopped(const struct failure_report *r, struct el_buf *out);
 
 #endif

@@ -9,7 +9,7 @@
 #define SUMMARY_REASON_MAX 60 /* bytes of why one of the others ended because of the cause */
 
 /* Which of the failures is told as the cause; -1: none. */
-int summary_cause(const struct report *r);
+int summary_cause(const struct failure_report *r);
 
 /* One line of somebody else's text; a long one loses its middle, which matters least. */
 void summary_line(struct el_buf *out, struct text line);

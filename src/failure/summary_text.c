@@ -21,7 +21,7 @@ const struct summary_style summary_plain = {"", "", "", ""};
 const struct summary_style summary_colour = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
 
 struct page {
-    const struct report *r;
+    const struct failure_report *r;
     const struct summary_style *style;
     unsigned columns;
     struct el_buf *out;
@@ -271,7 +271,7 @@ static void put_evidence(struct page *p, const struct failure *f)
 /* --- the others --- */
 
 /* Others that say the same. */
-struct kind {
+struct summary_text_kind {
     const struct failure *first;
     unsigned count;
     struct el_ranges ranges;
@@ -279,9 +279,9 @@ struct kind {
 };
 
 struct others {
-    struct kind own[SUMMARY_KINDS_MAX], victims[SUMMARY_KINDS_MAX];
+    struct summary_text_kind own[SUMMARY_KINDS_MAX], victims[SUMMARY_KINDS_MAX];
     unsigned own_n, victims_n;
-    struct kind same, rest, hung, stopped, absent;
+    struct summary_text_kind same, rest, hung, stopped, absent;
 };
 
 static void put_reason(struct el_buf *out, const struct failure *f)
@@ -313,7 +313,7 @@ static bool is_same(const struct failure *a, const struct failure *b)
 }
 
 /* Of several nodes the order is not that of ranks. */
-static void add_rank(struct kind *k, unsigned rank)
+static void add_rank(struct summary_text_kind *k, unsigned rank)
 {
     if (k->ranges.open && rank <= k->ranges.last)
         el_ranges_end(&k->ranges, &k->ranks);
@@ -321,7 +321,8 @@ static void add_rank(struct kind *k, unsigned rank)
     k->count++;
 }
 
-static void add(struct kind *kinds, unsigned *n, struct kind *rest, const struct failure *f, struct el_mem *mem)
+static void add(struct summary_text_kind *kinds, unsigned *n, struct summary_text_kind *rest, const struct failure *f,
+                struct el_mem *mem)
 {
     for (unsigned i = 0; i < *n; i++)
         if (is_same(kinds[i].first, f)) {
@@ -332,7 +333,7 @@ static void add(struct kind *kinds, unsigned *n, struct kind *rest, const struct
         add_rank(rest, f->rank);
         return;
     }
-    kinds[*n] = (struct kind){.first = f, .ranks = EL_BUF_INIT(mem, 0)};
+    kinds[*n] = (struct summary_text_kind){.first = f, .ranks = EL_BUF_INIT(mem, 0)};
     add_rank(&kinds[(*n)++], f->rank);
 }
 
@@ -345,7 +346,7 @@ static unsigned count_ranges(const char *text)
 }
 
 /* Of several nodes.  Whom the cause's words name is no victim of it. */
-static void collect_stopped(const struct report *r, int cause, struct others *o)
+static void collect_stopped(const struct failure_report *r, int cause, struct others *o)
 {
     const char *text = r->job->stopped_ranks;
     unsigned first, last;
@@ -369,7 +370,7 @@ static void collect_stopped(const struct report *r, int cause, struct others *o)
 
 static void collect(const struct page *p, int cause, struct others *o)
 {
-    const struct report *r = p->r;
+    const struct failure_report *r = p->r;
     struct el_mem *mem = p->out->mem;
     *o = (struct others){.same.ranks = EL_BUF_INIT(mem, 0),
                          .rest.ranks = EL_BUF_INIT(mem, 0),
@@ -399,14 +400,14 @@ static void collect(const struct page *p, int cause, struct others *o)
         collect_stopped(r, cause, o);
 }
 
-static const char *ranks_of(struct kind *k)
+static const char *ranks_of(struct summary_text_kind *k)
 {
     el_ranges_end(&k->ranges, &k->ranks);
     return el_buf_cstr(&k->ranks);
 }
 
 /* "rank 3 failed too: exit code 7: KeyError: 'x' (a.py:3), pid 1003"; "ranks 2-4 failed too: …". */
-static void put_own(struct page *p, struct kind *k)
+static void put_own(struct page *p, struct summary_text_kind *k)
 {
     const struct failure *f = k->first;
     el_buf_printf(&p->line, "rank%s %s ", k->count == 1 ? "" : "s", ranks_of(k));
@@ -463,7 +464,7 @@ static void put_rest(struct page *p, struct others *o)
     }
 }
 
-static void free_kinds(struct page *p, struct kind *kinds, unsigned n)
+static void free_kinds(struct page *p, struct summary_text_kind *kinds, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         p->out->full |= kinds[i].ranks.full;
@@ -543,7 +544,7 @@ static void put_places(struct page *p, const struct failure *f)
 /* Why no restart follows.  Of several nodes that is not decided yet. */
 static void put_next(struct page *p)
 {
-    const struct report *r = p->r;
+    const struct failure_report *r = p->r;
     if (r->again)
         return;
     if (r->no_restart && r->no_restart[0]) {
@@ -560,7 +561,8 @@ static void put_next(struct page *p)
     }
 }
 
-int summary_write(const struct report *r, struct el_buf *out, const struct summary_style *style, unsigned columns)
+int summary_write(const struct failure_report *r, struct el_buf *out, const struct summary_style *style,
+                  unsigned columns)
 {
     int cause = summary_cause(r);
     const struct failure *f = cause < 0 ? NULL : r->failures[cause];

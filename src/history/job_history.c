@@ -421,7 +421,7 @@ static void mark_causes(struct job_history *c)
         if (at < 0 || before || c->fault[at].node < 0)
             continue;
         const struct failure *f = &c->fault[at].record->failure;
-        struct report r = {.script = "", .failures = (const struct failure *const[]){f}, .failures_count = 1};
+        struct failure_report r = {.script = "", .failures = (const struct failure *const[]){f}, .failures_count = 1};
         struct timeline_mark m = {.node = (unsigned)c->fault[at].node, .at = f->wall_usec, .round = round};
         struct el_buf text = EL_BUF_INIT(c->mem, 4096);
         if (c->from_tree && f->message) /* of the end itself nothing is known */
@@ -507,7 +507,7 @@ static unsigned add_by_rank(const struct failure **all, unsigned n, const struct
     return n + 1;
 }
 
-const struct failure **job_history_report(const struct job_history *c, struct report *r)
+const struct failure **job_history_report(const struct job_history *c, struct failure_report *r)
 {
     const struct failure **all = el_alloc(c->mem, (c->faults + 1) * sizeof *all);
     uint64_t round = 0;
@@ -526,7 +526,7 @@ const struct failure **job_history_report(const struct job_history *c, struct re
         el_free(c->mem, all);
         return NULL;
     }
-    *r = (struct report){
+    *r = (struct failure_report){
         .script = c->script[0] ? c->script : "the job",
         .failures = all,
         .failures_count = n,

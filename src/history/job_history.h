@@ -104,7 +104,7 @@ void job_history_close(struct job_history *c);
 
 /* The failures of the last round in which one failed by itself, as the summary wants them: fills *r, whose array (freed
  * with the chronicle's allocator by the caller) is returned; NULL: none failed, or no memory. */
-const struct failure **job_history_report(const struct job_history *c, struct report *r);
+const struct failure **job_history_report(const struct job_history *c, struct failure_report *r);
 
 /* Did the job fail, as far as is known? */
 bool job_history_failed(const struct job_history *c);

@@ -114,7 +114,7 @@ static void put_end(const struct job_history *c, struct el_buf *out)
 
 void job_history_text(const struct job_history *c, const struct job_history_look *look, struct el_buf *out)
 {
-    struct report r;
+    struct failure_report r;
     put_headline(c, look->style, out);
     el_buf_puts(out, "\n");
     timeline_draw(&c->line, &look->line, out);
@@ -174,7 +174,7 @@ static void put_json_remarks(const struct job_history *c, struct el_buf *out)
 int job_history_json(const struct job_history *c, struct el_buf *out)
 {
     const size_t start = out->len;
-    struct report r;
+    struct failure_report r;
     const struct failure **all = job_history_failed(c) ? job_history_report(c, &r) : NULL;
     el_buf_puts(out, "{\"run_id\":");
     text_json(out, c->run_id, strlen(c->run_id));

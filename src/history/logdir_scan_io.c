@@ -24,7 +24,7 @@
 #define WORKERS_MAX   65536                   /* of all attempts whose files are looked at */
 #define SAME_JOB_USEC ((int64_t)60 * 1000000) /* nodes of one job begin and end within so much of each other */
 
-struct run {
+struct logdir_scan_run {
     char path[PATH_MAX];
     char id[LOGTREE_NAME_MAX]; /* its run id */
     bool events;
@@ -294,7 +294,7 @@ static void run_id_of(const char *path, char id[LOGTREE_NAME_MAX])
 }
 
 /* Is this a run's folder?  Fills *r then. */
-static bool look_at_run(const char *path, struct run *r)
+static bool look_at_run(const char *path, struct logdir_scan_run *r)
 {
     struct stat st;
     char inner[PATH_MAX];
@@ -320,7 +320,7 @@ static bool look_at_run(const char *path, struct run *r)
     return n || r->events;
 }
 
-static int read_run(struct job_history *c, const struct run *r, struct el_err *e)
+static int read_run(struct job_history *c, const struct logdir_scan_run *r, struct el_err *e)
 {
     char path[PATH_MAX];
     struct el_err why = {0};
@@ -336,7 +336,7 @@ static int read_run(struct job_history *c, const struct run *r, struct el_err *e
     return read_tree(c, r->path, e);
 }
 
-static unsigned list_runs(const char *dir, struct run *all)
+static unsigned list_runs(const char *dir, struct logdir_scan_run *all)
 {
     unsigned n = 0;
     char path[PATH_MAX];
@@ -350,14 +350,14 @@ static unsigned list_runs(const char *dir, struct run *all)
 }
 
 /* Runs with the same id at the same time are nodes of one job that share the folder. */
-static bool same_job(const struct run *a, const struct run *b)
+static bool same_job(const struct logdir_scan_run *a, const struct logdir_scan_run *b)
 {
     return strcmp(a->id, b->id) == 0 && a->from <= b->to + SAME_JOB_USEC && b->from <= a->to + SAME_JOB_USEC;
 }
 
 static int read_log_dir(struct job_history *c, const char *dir, struct el_err *e)
 {
-    struct run *all = calloc(RUNS_MAX, sizeof *all);
+    struct logdir_scan_run *all = calloc(RUNS_MAX, sizeof *all);
     unsigned n = all ? list_runs(dir, all) : 0, newest = 0, others = 0;
     int r = 0;
     for (unsigned i = 1; i < n; i++)
@@ -378,7 +378,7 @@ static int read_log_dir(struct job_history *c, const char *dir, struct el_err *e
 
 static int read_dir(struct job_history *c, const char *dir, struct el_err *e)
 {
-    struct run *r = malloc(sizeof *r);
+    struct logdir_scan_run *r = malloc(sizeof *r);
     char path[PATH_MAX];
     struct attempt a;
     if (!r)

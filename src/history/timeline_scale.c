@@ -6,7 +6,7 @@
 #include "util/array.h"
 
 /* A round from its first worker on any node to its last. */
-struct span {
+struct timeline_scale_span {
     uint64_t round;
     int64_t from, to;
 };
@@ -48,7 +48,7 @@ static bool busy(enum timeline_state s)
 }
 
 /* The first round that begins behind `after`, over all nodes. */
-static bool next_span(const struct picture *p, uint64_t after, struct span *s)
+static bool next_span(const struct picture *p, uint64_t after, struct timeline_scale_span *s)
 {
     bool any = false;
     for (size_t i = 0; i < p->t->nodes; i++) {
@@ -77,7 +77,7 @@ static bool next_span(const struct picture *p, uint64_t after, struct span *s)
 /* More rounds than columns are not to be looked for one by one. */
 void picture_rounds(struct picture *p)
 {
-    struct span s = {0};
+    struct timeline_scale_span s = {0};
     unsigned at = 0;
     picture_pad(p, 0, p->label + 1);
     while (at < p->bar && next_span(p, s.round, &s)) {

@@ -9,14 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-union end {
+union peer_uid_end {
     struct sockaddr sa;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
 
 /* A v4 address in v6 clothes is how a listener of "::" sees a socket of v4. */
-static void put_end(const union end *e, __be32 ip[4], __be16 *port, unsigned char *family)
+static void put_end(const union peer_uid_end *e, __be32 ip[4], __be16 *port, unsigned char *family)
 {
     if (e->sa.sa_family == AF_INET) {
         ip[0] = e->v4.sin_addr.s_addr;
@@ -30,15 +30,15 @@ static void put_end(const union end *e, __be32 ip[4], __be16 *port, unsigned cha
     *family = mapped ? AF_INET : AF_INET6;
 }
 
-struct question {
+struct peer_uid_question {
     struct nlmsghdr head;
     struct inet_diag_req_v2 body;
 };
 
 /* The socket whose own end is theirs. */
-static bool ask(const union end *theirs, const union end *ours, uint32_t *uid)
+static bool ask(const union peer_uid_end *theirs, const union peer_uid_end *ours, uint32_t *uid)
 {
-    struct question q = {
+    struct peer_uid_question q = {
         .head = {.nlmsg_len = sizeof q, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST}};
     union {
         struct nlmsghdr head;
@@ -66,7 +66,7 @@ static bool ask(const union end *theirs, const union end *ours, uint32_t *uid)
 
 bool peer_is_foreign(int fd)
 {
-    union end theirs, ours;
+    union peer_uid_end theirs, ours;
     socklen_t n = sizeof theirs, k = sizeof ours;
     uint32_t uid;
     memset(&theirs, 0, sizeof theirs);

@@ -55,13 +55,13 @@ static void on_post(void *ctx)
             sink_destroy(s);
         return;
     }
-    struct report *reports = s->reports;
+    struct sink_report *reports = s->reports;
     s->reports = NULL;
     bool room = s->room, empty = s->want_flushed && !s->bytes && !s->closing;
     s->room = false;
     pthread_mutex_unlock(&s->lock);
     while (reports) {
-        struct report *r = reports;
+        struct sink_report *r = reports;
         reports = r->next;
         tell_error(s, r->fd, r->sys);
         free(r);

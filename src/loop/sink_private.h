@@ -24,8 +24,8 @@ struct bad_fd {
 };
 
 /* One refusal on its way to the loop. */
-struct report {
-    struct report *next;
+struct sink_report {
+    struct sink_report *next;
     int fd, sys;
 };
 
@@ -58,7 +58,7 @@ struct sink {
     bool keep_lines;
     uint64_t lines; /* written, of a sink that keeps them */
     bool closed, live, abandoned, posted, want_flushed, footer_new;
-    struct report *reports;
+    struct sink_report *reports;
     struct loop_post post;
     int footer_fd;
     char footer[SINK_FOOTER_BYTES];

@@ -55,10 +55,10 @@ static void refused(struct sink *s, int fd, int sys)
         b->sys = sys;
         b->dead = sys == EPIPE || sys == EBADF;
     }
-    struct report *r = calloc(1, sizeof *r);
+    struct sink_report *r = calloc(1, sizeof *r);
     if (!r)
         return;
-    *r = (struct report){.fd = fd, .sys = sys};
+    *r = (struct sink_report){.fd = fd, .sys = sys};
     pthread_mutex_lock(&s->lock);
     r->next = s->reports;
     s->reports = r;
@@ -248,7 +248,7 @@ void sink_destroy(struct sink *s)
         next = b->next;
         free(b);
     }
-    for (struct report *r = s->reports, *next; r; r = next) {
+    for (struct sink_report *r = s->reports, *next; r; r = next) {
         next = r->next;
         free(r);
     }

@@ -15,12 +15,12 @@ static const struct {
     [EL_DEBUG] = {"debug", "debug: ", "\033[2m"},
 };
 
-struct text {
+struct console_text {
     char *v;
     size_t len, room; /* room for text; behind it lies the tail that must always fit */
 };
 
-static void put(struct text *t, const char *s, size_t n)
+static void put(struct console_text *t, const char *s, size_t n)
 {
     if (n > t->room - t->len)
         n = t->room - t->len;
@@ -28,13 +28,13 @@ static void put(struct text *t, const char *s, size_t n)
     t->len += n;
 }
 
-static void puts_all(struct text *t, const char *s)
+static void puts_all(struct console_text *t, const char *s)
 {
     put(t, s, strlen(s));
 }
 
 /* A whole character or nothing, so that cutting leaves valid JSON. */
-static bool put_whole(struct text *t, const char *s, size_t n)
+static bool put_whole(struct console_text *t, const char *s, size_t n)
 {
     if (n > t->room - t->len)
         return false;
@@ -42,7 +42,7 @@ static bool put_whole(struct text *t, const char *s, size_t n)
     return true;
 }
 
-static void put_json(struct text *t, const char *s)
+static void put_json(struct console_text *t, const char *s)
 {
     while (*s) {
         char escaped[8];
@@ -66,7 +66,7 @@ static void put_json(struct text *t, const char *s)
     }
 }
 
-static void put_plain(struct text *t, const char *s)
+static void put_plain(struct console_text *t, const char *s)
 {
     for (size_t n; *s; s += n) {
         n = el_utf8(s, SIZE_MAX);
@@ -82,7 +82,7 @@ size_t console_line(char *to, size_t size, enum console_form form, enum el_level
 {
     assert(size >= 128 && (size_t)level < sizeof levels / sizeof levels[0]);
     const char *tail = form == CONSOLE_JSON ? "\"}\n" : "\n";
-    struct text t = {.v = to, .room = size - 1 - strlen(tail)};
+    struct console_text t = {.v = to, .room = size - 1 - strlen(tail)};
     char head[96];
     switch (form) {
     case CONSOLE_JSON:
@@ -134,7 +134,7 @@ size_t console_status_line(char *to, size_t size, const struct console_status *s
     len = len < most ? len : most;
     size_t room = size - sizeof dim - sizeof plain;
     len = len < room ? len : room;
-    struct text t = {.v = to, .room = size - 1};
+    struct console_text t = {.v = to, .room = size - 1};
     puts_all(&t, colour ? dim : "");
     put(&t, line, len);
     puts_all(&t, colour ? plain : "");

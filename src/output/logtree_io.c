@@ -172,9 +172,9 @@ int logtree_open(const char *path, struct el_err *e)
 }
 
 /* One entry of a directory: a file with bytes, an empty one, … */
-enum entry { ENTRY_DIR, ENTRY_EMPTY, ENTRY_CONTENT };
+enum logtree_entry { ENTRY_DIR, ENTRY_EMPTY, ENTRY_CONTENT };
 
-static enum entry entry_kind(int dir, const char *name)
+static enum logtree_entry entry_kind(int dir, const char *name)
 {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -199,7 +199,7 @@ static bool walk(int fd, bool sweep, int depth)
     for (struct dirent *at; empty && (at = readdir(d));) {
         if (strcmp(at->d_name, ".") == 0 || strcmp(at->d_name, "..") == 0)
             continue;
-        enum entry kind = entry_kind(fd, at->d_name);
+        enum logtree_entry kind = entry_kind(fd, at->d_name);
         if (kind == ENTRY_DIR)
             empty = walk(openat(fd, at->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), sweep, depth + 1);
         else

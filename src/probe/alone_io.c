@@ -14,7 +14,7 @@
 #define FLUSH_LIMIT EL_SEC(1) /* for a terminal that is stopped */
 #define SHOW_EACH   EL_MS(500)
 
-struct alone {
+struct alone_alone {
     const struct alone_conf *conf;
     struct alone_result *result;
     struct loop *loop;
@@ -31,7 +31,7 @@ struct alone {
 
 static void show(void *ctx)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     char line[160];
     if (!a->sink)
         return;
@@ -48,14 +48,14 @@ static void show(void *ctx)
 
 static void on_progress(void *ctx, const char *what)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     snprintf(a->what, sizeof a->what, "%s", what);
     show(a);
 }
 
 static void on_log(void *ctx, enum el_level level, const char *text)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     char line[2100];
     int n = snprintf(line, sizeof line, "elrun: %s%s\n", level == EL_WARN ? "warning: " : "", text);
     sink_put(a->sink, STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
@@ -64,10 +64,10 @@ static void on_log(void *ctx, enum el_level level, const char *text)
 static void on_flushed(void *ctx, size_t left_bytes)
 {
     (void)left_bytes;
-    loop_stop(((struct alone *)ctx)->loop);
+    loop_stop(((struct alone_alone *)ctx)->loop);
 }
 
-static void end(struct alone *a)
+static void end(struct alone_alone *a)
 {
     loop_timer_at(a->show, EL_NEVER);
     loop_timer_at(a->deadline, EL_NEVER);
@@ -82,7 +82,7 @@ static void end(struct alone *a)
 
 static void on_local_done(void *ctx, bool last)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     a->last = true;
     if (last || a->result->signal || a->result->timed_out)
         end(a);
@@ -92,14 +92,14 @@ static void on_local_done(void *ctx, bool last)
 
 static void on_deadline(void *ctx)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     a->result->timed_out = true;
     probe_node_stop(a->node);
 }
 
 static void on_signal(void *ctx, const struct signalfd_siginfo *si)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     if (si->ssi_signo == SIGCHLD) {
         reap_scan(a->reap);
         return;
@@ -112,7 +112,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
 
 static void on_helper(void *ctx, pid_t pid, const struct reap_end *e)
 {
-    struct alone *a = ctx;
+    struct alone_alone *a = ctx;
     probe_node_child(a->node, pid, e);
 }
 
@@ -141,7 +141,7 @@ static void no_pair(void *ctx, unsigned rail, const struct rail_result *r)
 
 /* --- life --- */
 
-static int prepare(struct alone *a, struct el_err *e)
+static int prepare(struct alone_alone *a, struct el_err *e)
 {
     static const struct reap_ops ops = {on_zombie, on_reaped, on_orphan, on_helper, NULL};
     struct probe_node_conf node = a->conf->node;
@@ -171,7 +171,7 @@ static int prepare(struct alone *a, struct el_err *e)
 
 int alone_run(const struct alone_conf *conf, struct found *found, struct alone_result *r, struct el_err *e)
 {
-    struct alone a = {.conf = conf, .result = r, .began = loop_clock()};
+    struct alone_alone a = {.conf = conf, .result = r, .began = loop_clock()};
     int bad = prepare(&a, e);
     *r = (struct alone_result){.signal = 0};
     if (!bad) {

@@ -102,7 +102,7 @@ int baseline_lines(const struct baseline *b, struct el_buf *out)
     int bad = 0;
     for (unsigned m = 0; m < METRIC_COUNT; m++) {
         char name[64], value[16];
-        struct wire w;
+        struct probe_wire w;
         if (!b->milli[m])
             continue;
         wire_init(&w, WIRE_FACT);
@@ -115,7 +115,7 @@ int baseline_lines(const struct baseline *b, struct el_buf *out)
     return bad ? -1 : 0;
 }
 
-bool baseline_take(const struct wire *w, uint32_t milli[METRIC_COUNT])
+bool baseline_take(const struct probe_wire *w, uint32_t milli[METRIC_COUNT])
 {
     const size_t n = sizeof reference - 1;
     uint64_t value;

@@ -34,7 +34,7 @@ int baseline_fits(const struct baseline *b, const struct facts *here, struct el_
  * take: one such line; false: it is another.  Of several files the easier one counts: nobody is slow because somebody
  * else's file is strict. */
 int baseline_lines(const struct baseline *b, struct el_buf *out);
-bool baseline_take(const struct wire *w, uint32_t milli[METRIC_COUNT]);
+bool baseline_take(const struct probe_wire *w, uint32_t milli[METRIC_COUNT]);
 
 /* --- baseline_io.c: errors name the file --- */
 int baseline_read(struct baseline *b, const char *path, struct el_err *e);

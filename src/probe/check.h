@@ -353,10 +353,10 @@ void finding_text(const struct finding *f, struct el_buf *out);
 void check_list_text(struct el_buf *out);
 
 /* --- lines (wire.h) --- */
-struct wire;
+struct probe_wire;
 struct wire_check;
 /* As a line; what has been judged takes its state and limit along. */
-void finding_to_wire(const struct finding *f, struct wire *w);
+void finding_to_wire(const struct finding *f, struct probe_wire *w);
 /* A line without a number keeps the state that it brings.  -1: a check that is not known here. */
 int finding_from_wire(const struct wire_check *w, struct finding *f);
 

@@ -9,7 +9,7 @@
 
 static void tell_finding(void *ctx, const struct finding *f)
 {
-    struct wire w;
+    struct probe_wire w;
     (void)ctx;
     finding_to_wire(f, &w);
     role_tell(&w);
@@ -17,7 +17,7 @@ static void tell_finding(void *ctx, const struct finding *f)
 
 static void tell_fact(void *ctx, const char *name, const char *value)
 {
-    struct wire w;
+    struct probe_wire w;
     (void)ctx;
     if (!*value)
         return;
@@ -29,7 +29,7 @@ static void tell_fact(void *ctx, const char *name, const char *value)
 
 static void tell_metric(void *ctx, const struct collect_metric *m)
 {
-    struct wire w;
+    struct probe_wire w;
     (void)ctx;
     wire_init(&w, WIRE_M);
     w.u.m.name = m->name;
@@ -53,9 +53,9 @@ static void go_first(void)
     close(fd);
 }
 
-int check_role(const struct wire *order)
+int check_role(const struct probe_wire *order)
 {
-    struct wire end;
+    struct probe_wire end;
     go_first();
     signal(SIGXFSZ, SIG_IGN); /* ulimit -f: an error of the write, which is what the check is for */
     int group = order->type == WIRE_CHECK_ORDER ? check_find_group(order->u.check_order.group) : -1;

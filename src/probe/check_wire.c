@@ -6,7 +6,7 @@
 #include "probe/check.h"
 #include "probe/wire.h"
 
-void finding_to_wire(const struct finding *f, struct wire *w)
+void finding_to_wire(const struct finding *f, struct probe_wire *w)
 {
     assert(f->check < CHECKS);
     wire_init(w, WIRE_CHECK);

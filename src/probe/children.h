@@ -28,7 +28,7 @@ struct children_conf {
     char *const *env;
     const struct rlimit *files; /* NULL: as elrun has it */
     /* A line on descriptor 3: decoded, and as it came, without newline. */
-    void (*line)(void *ctx, unsigned child, const struct wire *w, const char *text, size_t n);
+    void (*line)(void *ctx, unsigned child, const struct probe_wire *w, const char *text, size_t n);
     void (*said)(void *ctx, unsigned child, const char *line);             /* on standard error, clean; may be NULL */
     void (*ended)(void *ctx, unsigned child, const struct child_end *end); /* the last call for this child */
     void *ctx;
@@ -38,7 +38,7 @@ struct child_conf {
     const char *name; /* for messages: "the check of \"disk\"" */
     int exec_fd;
     char *const *argv;
-    const struct wire *order; /* NULL: standard input is empty */
+    const struct probe_wire *order; /* NULL: standard input is empty */
     el_usec limit;
 };
 

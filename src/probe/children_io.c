@@ -18,7 +18,7 @@
 
 enum { RESULT, ERRORS, PIPES };
 
-struct child {
+struct children_child {
     struct children *all;
     unsigned number;
     pid_t pid;     /* 0: this place is free */
@@ -39,7 +39,7 @@ struct children {
     struct children_conf conf;
     struct stage stage;
     struct loop_timer *timer;
-    struct child *child[STAGE_CHILDREN_MAX]; /* made when first needed */
+    struct children_child *child[STAGE_CHILDREN_MAX]; /* made when first needed */
     struct stage_actions todo;
     bool acting;
 };
@@ -48,10 +48,10 @@ static void step(struct children *c);
 
 /* --- what they say --- */
 
-static void take_line(struct child *x, int which, const char *line, size_t n)
+static void take_line(struct children_child *x, int which, const char *line, size_t n)
 {
     const struct children_conf *conf = &x->all->conf;
-    struct wire w;
+    struct probe_wire w;
     struct el_err e = {0};
     if (which == ERRORS) {
         char text[1024];
@@ -74,7 +74,7 @@ static void take_line(struct child *x, int which, const char *line, size_t n)
     wire_release(&w);
 }
 
-static void stop_reading(struct child *x, int which)
+static void stop_reading(struct children_child *x, int which)
 {
     loop_fd_free(x->watch[which]);
     x->watch[which] = NULL;
@@ -83,7 +83,7 @@ static void stop_reading(struct child *x, int which)
     x->fd[which] = -1;
 }
 
-static void close_report(struct child *x)
+static void close_report(struct children_child *x)
 {
     if (x->report >= 0)
         close(x->report);
@@ -91,7 +91,7 @@ static void close_report(struct child *x)
 }
 
 /* What a child says that does not come as far as the program: of no permission, say, or too few open files. */
-static void take_report(struct child *x)
+static void take_report(struct children_child *x)
 {
     struct spawn_report r;
     struct el_err e = {0};
@@ -102,7 +102,7 @@ static void take_report(struct child *x)
 }
 
 /* Bytes read; 0 at the end, or when there is nothing now. */
-static size_t read_some(struct child *x, int which)
+static size_t read_some(struct children_child *x, int which)
 {
     static char bytes[READ_BYTES]; /* the loop's thread only */
     ssize_t n = x->fd[which] >= 0 ? read(x->fd[which], bytes, sizeof bytes) : 0;
@@ -116,7 +116,7 @@ static size_t read_some(struct child *x, int which)
     return n > 0 ? (size_t)n : 0;
 }
 
-static void drain(struct child *x)
+static void drain(struct children_child *x)
 {
     for (int which = 0; which < PIPES; which++)
         for (size_t got = 0, n; got < DRAIN_BYTES && (n = read_some(x, which)) > 0;)
@@ -126,7 +126,7 @@ static void drain(struct child *x)
 static void on_result(void *ctx, unsigned events)
 {
     (void)events;
-    struct child *x = ctx;
+    struct children_child *x = ctx;
     read_some(x, RESULT);
     step(x->all);
 }
@@ -134,7 +134,7 @@ static void on_result(void *ctx, unsigned events)
 static void on_errors(void *ctx, unsigned events)
 {
     (void)events;
-    struct child *x = ctx;
+    struct children_child *x = ctx;
     read_some(x, ERRORS);
     step(x->all);
 }
@@ -142,7 +142,7 @@ static void on_errors(void *ctx, unsigned events)
 /* --- starting --- */
 
 /* An order is shorter than any pipe. */
-static int order_pipe(const struct wire *order, struct el_err *e)
+static int order_pipe(const struct probe_wire *order, struct el_err *e)
 {
     struct el_buf line = EL_BUF_INIT(NULL, WIRE_LINE_MAX);
     int fd[2];
@@ -157,7 +157,7 @@ static int order_pipe(const struct wire *order, struct el_err *e)
     return el_fail(e, EL_EXIT_OSERR, "an order that does not fit a pipe");
 }
 
-static int result_pipe(struct child *x, int which, loop_fd_fn *fn, int *write_end, struct el_err *e)
+static int result_pipe(struct children_child *x, int which, loop_fd_fn *fn, int *write_end, struct el_err *e)
 {
     int fd[2];
     if (pipe2(fd, O_CLOEXEC) < 0)
@@ -169,7 +169,7 @@ static int result_pipe(struct child *x, int which, loop_fd_fn *fn, int *write_en
     return x->watch[which] ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
-static int spawn(struct child *x, const struct child_conf *conf, struct el_err *e)
+static int spawn(struct children_child *x, const struct child_conf *conf, struct el_err *e)
 {
     const struct children_conf *all = &x->all->conf;
     int in = order_pipe(conf->order, e), result = -1, errors = -1, report[2];
@@ -217,16 +217,16 @@ int children_start(struct children *c, const struct child_conf *conf, struct el_
     int i = stage_add(&c->stage, conf->limit, loop_clock());
     if (i < 0)
         return el_fail(e, EL_EXIT_OSERR, "more than %d children of a probe at a time", STAGE_CHILDREN_MAX);
-    struct child *x = c->child[i] ? c->child[i] : (c->child[i] = malloc(sizeof *x));
+    struct children_child *x = c->child[i] ? c->child[i] : (c->child[i] = malloc(sizeof *x));
     if (x) {
-        *x = (struct child){.all = c,
-                            .number = (unsigned)i,
-                            .state = '?',
-                            .fd = {-1, -1},
-                            .report = -1,
-                            .end = {-1, -1, false},
-                            .began = loop_clock(),
-                            .slept_before = c->stage.slept};
+        *x = (struct children_child){.all = c,
+                                     .number = (unsigned)i,
+                                     .state = '?',
+                                     .fd = {-1, -1},
+                                     .report = -1,
+                                     .end = {-1, -1, false},
+                                     .began = loop_clock(),
+                                     .slept_before = c->stage.slept};
         snprintf(x->name, sizeof x->name, "%s", conf->name);
         if (spawn(x, conf, e) == 0) {
             reap_help(c->conf.reap, x->pid);
@@ -250,7 +250,7 @@ static char state_of(pid_t pid)
     return known ? st.state : '?';
 }
 
-static void kill_child(struct child *x)
+static void kill_child(struct children_child *x)
 {
     x->state = state_of(x->pid);
     if (kill(-x->pid, SIGKILL) < 0 && errno == ESRCH)
@@ -259,7 +259,7 @@ static void kill_child(struct child *x)
 
 static void tell(struct children *c, const struct stage_action *a)
 {
-    struct child *x = c->child[a->child];
+    struct children_child *x = c->child[a->child];
     struct child_end end = {.outcome = a->outcome,
                             .code = x->end.code,
                             .signal = x->end.signal,
@@ -300,7 +300,7 @@ static void step(struct children *c)
 
 bool children_reaped(struct children *c, pid_t pid, const struct reap_end *end)
 {
-    struct child *x = NULL;
+    struct children_child *x = NULL;
     for (unsigned i = 0; c && i < STAGE_CHILDREN_MAX; i++)
         if (c->child[i] && c->child[i]->pid == pid)
             x = c->child[i];

@@ -7,7 +7,7 @@
 
 static const char name[] = "clock_us";
 
-void clocks_line(int64_t wall_us, char text[CLOCKS_TEXT], struct wire *w)
+void clocks_line(int64_t wall_us, char text[CLOCKS_TEXT], struct probe_wire *w)
 {
     snprintf(text, CLOCKS_TEXT, "%lld", (long long)wall_us);
     wire_init(w, WIRE_FACT);
@@ -15,7 +15,7 @@ void clocks_line(int64_t wall_us, char text[CLOCKS_TEXT], struct wire *w)
     w->u.fact.value = text;
 }
 
-bool clocks_take(const struct wire *w, int64_t *wall_us)
+bool clocks_take(const struct probe_wire *w, int64_t *wall_us)
 {
     int64_t value;
     if (w->type != WIRE_FACT || strcmp(w->u.fact.name, name) != 0 || el_parse_i64(w->u.fact.value, &value) ||

@@ -14,9 +14,9 @@
 #define CLOCKS_TEXT     24     /* bytes of the line's value */
 
 /* The line {"t":"fact","name":"clock_us",…} of a node.  text must stay as long as *w. */
-void clocks_line(int64_t wall_us, char text[CLOCKS_TEXT], struct wire *w);
+void clocks_line(int64_t wall_us, char text[CLOCKS_TEXT], struct probe_wire *w);
 /* False: it is another line. */
-bool clocks_take(const struct wire *w, int64_t *wall_us);
+bool clocks_take(const struct probe_wire *w, int64_t *wall_us);
 
 /* What most of n nodes' clocks say: the median of those that are known; CLOCKS_UNKNOWN if there are fewer than two.  Of
  * two the first: it takes two to differ.  The order of the values is lost. */

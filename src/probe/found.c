@@ -17,7 +17,7 @@ static void take_metric(struct found *f, const struct wire_m *m)
     f->metric[i] = (struct found_metric){metric, rail, metric_milli(m->median)};
 }
 
-bool found_take(struct found *f, const struct wire *w)
+bool found_take(struct found *f, const struct probe_wire *w)
 {
     struct finding finding;
     if (w->type == WIRE_M)
@@ -33,7 +33,7 @@ bool found_take(struct found *f, const struct wire *w)
 
 int found_encode(const struct found *f, struct el_buf *out)
 {
-    struct wire w;
+    struct probe_wire w;
     int bad = 0;
     for (unsigned i = 0; i < f->findings.n; i++) {
         finding_to_wire(&f->findings.v[i], &w);

@@ -24,7 +24,7 @@ struct found {
 };
 
 /* Keeps what a line says; what it says again replaces what it said before.  False: it says nothing of this. */
-bool found_take(struct found *f, const struct wire *w);
+bool found_take(struct found *f, const struct probe_wire *w);
 
 /* Everything, as lines; an object each, with a newline.  0, or -1 and out->full. */
 int found_encode(const struct found *f, struct el_buf *out);

@@ -3,14 +3,14 @@
 #include <assert.h>
 #include <stdio.h>
 
-struct words {
+struct helper_words {
     struct helper_argv *a;
     unsigned n;
     size_t used;
 };
 
 /* "key=value", or only key if value is NULL; false: no room. */
-static bool add(struct words *w, const char *key, const char *value)
+static bool add(struct helper_words *w, const char *key, const char *value)
 {
     struct helper_argv *a = w->a;
     assert(w->n < HELPER_ARGV_MAX);
@@ -24,12 +24,12 @@ static bool add(struct words *w, const char *key, const char *value)
     return true;
 }
 
-static bool add_text(struct words *w, const char *key, const char *value)
+static bool add_text(struct helper_words *w, const char *key, const char *value)
 {
     return !value || !*value || add(w, key, value);
 }
 
-static bool add_number(struct words *w, const char *key, unsigned value)
+static bool add_number(struct helper_words *w, const char *key, unsigned value)
 {
     char digits[16];
     snprintf(digits, sizeof digits, "%u", value);
@@ -41,7 +41,7 @@ int helper_argv(const struct helper_order *o, struct helper_argv *a, struct el_e
     static const char *const role[] = {
         [HELPER_NVML] = "nvml", [HELPER_BURN] = "burn", [HELPER_NICLOOP] = "nicloop", [HELPER_PAIR] = "pair"};
     assert((size_t)o->role < sizeof role / sizeof role[0]);
-    struct words w = {.a = a};
+    struct helper_words w = {.a = a};
     bool fits = add(&w, HELPER_NAME, NULL) && add(&w, role[o->role], NULL) && add_number(&w, "gpu", o->gpu) &&
                 add_number(&w, "rail", o->rail) && add_text(&w, "purelib", o->purelib) &&
                 add_text(&w, "nccl", o->nccl) && add_text(&w, "cuda", o->cuda) && add_text(&w, "nvml", o->nvml) &&

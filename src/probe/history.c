@@ -15,10 +15,10 @@ enum { VALUES_MAX = 64, DEPTH_MAX = 4 };
     F(T, STR, verdict, 16, 1)                                                                                          \
     F(T, STR, reason, HISTORY_REASON_MAX, 0)
 
-struct line {
+struct history_line {
     LINE_FIELDS(EL_FIELD_MEMBER, )
 };
-static const struct el_field line_fields[] = {LINE_FIELDS(EL_FIELD_ROW, line) EL_FIELD_END};
+static const struct el_field line_fields[] = {LINE_FIELDS(EL_FIELD_ROW, history_line) EL_FIELD_END};
 
 static void copy(char *to, size_t room, const char *from)
 {
@@ -39,7 +39,8 @@ struct history_entry history_entry(uint64_t time_s, const char *node, bool bad, 
 int history_encode(const struct history_entry *h, struct el_buf *out)
 {
     size_t start = out->len;
-    struct line line = {.time = h->time_s, .node = h->node, .verdict = h->bad ? "bad" : "good", .reason = h->reason};
+    struct history_line line = {
+        .time = h->time_s, .node = h->node, .verdict = h->bad ? "bad" : "good", .reason = h->reason};
     if (el_fields_put(out, line_fields, &line) == 0 && el_buf_puts(out, "\n") == 0)
         return 0;
     out->len = start;
@@ -57,7 +58,7 @@ void history_add(struct history *all, const struct history_entry *h)
 static bool parse_line(const char *text, size_t n, struct history_entry *h)
 {
     static const struct el_fields_limit limit = {VALUES_MAX, DEPTH_MAX};
-    struct line line;
+    struct history_line line;
     void *tree = NULL;
     bool good = el_fields_get("probe", line_fields, text, n, limit, &line, &tree, NULL) == 0;
     bool bad = good && strcmp(line.verdict, "bad") == 0;
@@ -132,14 +133,14 @@ unsigned history_text(const struct history *all, const char *node, uint64_t now_
 
 static const char line_name[] = "history";
 
-void history_line(const char *text, struct wire *w)
+void history_line(const char *text, struct probe_wire *w)
 {
     wire_init(w, WIRE_FACT);
     w->u.fact.name = line_name;
     w->u.fact.value = text;
 }
 
-bool history_take(const struct wire *w, char *to, size_t room)
+bool history_take(const struct probe_wire *w, char *to, size_t room)
 {
     if (w->type != WIRE_FACT || strcmp(w->u.fact.name, line_name) != 0)
         return false;

@@ -47,8 +47,8 @@ unsigned history_text(const struct history *all, const char *node, uint64_t now_
 bool history_strange(const struct history *all, const char *folder, char *to, size_t room);
 
 /* With several nodes this is told to the coordinator, as a line. */
-void history_line(const char *text, struct wire *w);
-bool history_take(const struct wire *w, char *to, size_t room); /* false: another line */
+void history_line(const char *text, struct probe_wire *w);
+bool history_take(const struct probe_wire *w, char *to, size_t room); /* false: another line */
 
 /* --- history_io.c: these block; for a pool thread, or where nothing else waits --- */
 

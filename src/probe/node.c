@@ -177,7 +177,7 @@ bool node_end_finding(const struct node_job *job, const struct child_end *end, b
 /* --- pairs --- */
 
 void node_pair_order(const struct probe_node_conf *conf, unsigned rail, const char *id, const char *peer,
-                     struct wire *out)
+                     struct probe_wire *out)
 {
     el_usec spend = conf->pair_spend ? conf->pair_spend : conf->quick ? EL_SEC(1) : EL_SEC(5);
     const char *bound = probe_rails_name(conf->rails, rail), *local = bound ? bound : conf->local;
@@ -217,7 +217,7 @@ static void take_metric(struct rail_result *r, const struct wire_m *m)
     r->spread[metric] = p95 > median ? p95 - median : median - p95;
 }
 
-void node_rail_take(struct node_rail *r, const struct wire *w)
+void node_rail_take(struct node_rail *r, const struct probe_wire *w)
 {
     if (w->type == WIRE_M)
         take_metric(&r->result, &w->u.m);

@@ -69,7 +69,7 @@ static void take_hello(struct probe_node *n, const struct wire_hello *h)
     (void)n;
 }
 
-static void take_job_line(struct probe_node *n, unsigned child, const struct wire *w)
+static void take_job_line(struct probe_node *n, unsigned child, const struct probe_wire *w)
 {
     const struct node_job *job = &n->job[n->child[child].at];
     struct finding f;
@@ -88,7 +88,7 @@ static void take_job_line(struct probe_node *n, unsigned child, const struct wir
     }
 }
 
-static void on_line(void *ctx, unsigned child, const struct wire *w, const char *text, size_t len)
+static void on_line(void *ctx, unsigned child, const struct probe_wire *w, const char *text, size_t len)
 {
     struct probe_node *n = ctx;
     (void)text, (void)len;
@@ -151,7 +151,8 @@ static int start_helper(struct probe_node *n, const struct helper_order *o, cons
     return children_start(n->children, &c, e);
 }
 
-static int start_role(struct probe_node *n, enum role role, const struct wire *order, el_usec limit, struct el_err *e)
+static int start_role(struct probe_node *n, enum role role, const struct probe_wire *order, el_usec limit,
+                      struct el_err *e)
 {
     char word[32];
     char *argv[] = {word, NULL};
@@ -187,7 +188,7 @@ static int start_job(struct probe_node *n, const struct node_job *job, struct el
         struct helper_order o = helper_order(n, job->role, job->gpu);
         return start_helper(n, &o, "the GPU helper", job->limit, e);
     }
-    struct wire order;
+    struct probe_wire order;
     wire_init(&order, WIRE_CHECK_ORDER);
     order.u.check_order.group = check_groups[job->group].name;
     order.u.check_order.ckpt_dir = n->conf.ckpt_dir ? n->conf.ckpt_dir : "";
@@ -277,7 +278,7 @@ int probe_node_pair(struct probe_node *n, unsigned rail, const char *id, const c
         o.id = id;
         child = start_helper(n, &o, "the GPU helper", limit, e);
     } else {
-        struct wire order;
+        struct probe_wire order;
         node_pair_order(&n->conf, rail, id, peer, &order);
         child = start_role(n, ROLE_PAIR, &order, limit, e);
     }

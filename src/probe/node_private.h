@@ -30,7 +30,7 @@ struct node_rail {
     bool parted; /* the other end was over first: it was stopped for that */
     char class[NODE_CLASS_MAX];
 };
-void node_rail_take(struct node_rail *r, const struct wire *w);
+void node_rail_take(struct node_rail *r, const struct probe_wire *w);
 /* … and how it ended: the result is complete. */
 void node_rail_end(struct node_rail *r, const struct child_end *end, uint64_t cpu_quota_millis);
 
@@ -43,6 +43,6 @@ bool node_end_finding(const struct node_job *job, const struct child_end *end, b
 
 /* The order of an end of a tcp pair; the strings are conf's, id's and peer's. */
 void node_pair_order(const struct probe_node_conf *conf, unsigned rail, const char *id, const char *peer,
-                     struct wire *out);
+                     struct probe_wire *out);
 
 #endif

@@ -17,7 +17,7 @@
 enum { STRANGERS_MAX = 16 };
 #define HELLO_LIMIT EL_SEC(5)
 
-struct end {
+struct pair_tcp_end {
     const struct wire_pair_order *order;
     struct pair_clock clock;
     el_usec deadline; /* of all of it, by that clock */
@@ -31,13 +31,13 @@ struct end {
 
 /* --- words --- */
 
-static const char *peer_of(const struct end *x)
+static const char *peer_of(const struct pair_tcp_end *x)
 {
     return x->order->peer[0] ? x->order->peer : "the other node";
 }
 
 /* "10.0.0.5:4711 (node-2), from 10.0.0.4 on eth0" */
-static const char *way_of(const struct end *x, char *to, size_t room_bytes)
+static const char *way_of(const struct pair_tcp_end *x, char *to, size_t room_bytes)
 {
     snprintf(to, room_bytes, "%s (%s), %s %s%s%s", x->remote, peer_of(x), x->order->guest ? "from" : "to", x->local,
              x->interface[0] ? " on " : "", x->interface);
@@ -45,9 +45,9 @@ static const char *way_of(const struct end *x, char *to, size_t room_bytes)
 }
 
 /* Says what went wrong: -1. */
-static int fail(const struct end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
+static int fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-static int fail(const struct end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
+static int fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
 {
     char text[700], slept[64] = "";
     va_list ap;
@@ -63,19 +63,19 @@ static int fail(const struct end *x, const char *stage, const char *class, int s
 
 /* --- waiting --- */
 
-static el_usec now(struct end *x)
+static el_usec now(struct pair_tcp_end *x)
 {
     return pair_clock_at(&x->clock, loop_clock());
 }
 
-static el_usec until(struct end *x, uint64_t ms)
+static el_usec until(struct pair_tcp_end *x, uint64_t ms)
 {
     el_usec at = now(x) + EL_MS(ms);
     return at < x->deadline ? at : x->deadline;
 }
 
 /* Until one of them is ready, 1; 0: it is `at`. */
-static int await(struct end *x, struct pollfd *p, nfds_t n, el_usec at)
+static int await(struct pair_tcp_end *x, struct pollfd *p, nfds_t n, el_usec at)
 {
     for (;;) {
         el_usec t = now(x), left = at > t ? at - t : 0;
@@ -88,7 +88,7 @@ static int await(struct end *x, struct pollfd *p, nfds_t n, el_usec at)
     }
 }
 
-static int fail_silent(struct end *x, const char *stage, el_usec after)
+static int fail_silent(struct pair_tcp_end *x, const char *stage, el_usec after)
 {
     char way[256];
     bool all = now(x) >= x->deadline;
@@ -99,7 +99,7 @@ static int fail_silent(struct end *x, const char *stage, el_usec after)
                 (double)after / 1e6, all ? ", and the time for the pair is over" : "", hint);
 }
 
-static int fail_lost(struct end *x, const char *stage, int sys)
+static int fail_lost(struct pair_tcp_end *x, const char *stage, int sys)
 {
     char way[256];
     if (!sys)
@@ -108,7 +108,7 @@ static int fail_lost(struct end *x, const char *stage, int sys)
 }
 
 /* All n bytes, in or out. */
-static int move(struct end *x, const char *stage, bool send_it, void *bytes, size_t n)
+static int move(struct pair_tcp_end *x, const char *stage, bool send_it, void *bytes, size_t n)
 {
     el_usec began = now(x), at = until(x, x->order->quiet_ms);
     for (size_t done = 0; done < n;) {
@@ -127,7 +127,7 @@ static int move(struct end *x, const char *stage, bool send_it, void *bytes, siz
     return 0;
 }
 
-static int put_header(struct end *x, const char *stage, enum pair_kind kind, uint32_t count, uint64_t bytes)
+static int put_header(struct pair_tcp_end *x, const char *stage, enum pair_kind kind, uint32_t count, uint64_t bytes)
 {
     struct pair_header h = {kind, count, bytes};
     uint8_t raw[PAIR_HEADER_BYTES];
@@ -137,7 +137,7 @@ static int put_header(struct end *x, const char *stage, enum pair_kind kind, uin
 
 /* --- meeting --- */
 
-static void learn_names(struct end *x)
+static void learn_names(struct pair_tcp_end *x)
 {
     struct sockaddr_storage sa;
     struct el_addr a;
@@ -152,7 +152,7 @@ static void learn_names(struct end *x)
         el_addr_text(&a, x->remote);
 }
 
-static int open_socket(struct end *x, const char *stage, const struct el_addr *own, bool bind_it)
+static int open_socket(struct pair_tcp_end *x, const char *stage, const struct el_addr *own, bool bind_it)
 {
     struct sockaddr_storage sa;
     char text[EL_ADDR_TEXT_MAX];
@@ -169,7 +169,7 @@ static int open_socket(struct end *x, const char *stage, const struct el_addr *o
 }
 
 /* like: of whose family it must be; NULL: any. */
-static int own_address(struct end *x, const char *stage, const uint8_t *like, struct el_addr *out)
+static int own_address(struct pair_tcp_end *x, const char *stage, const uint8_t *like, struct el_addr *out)
 {
     *out = (struct el_addr){.port = 0};
     x->bound = !el_addr_parse(x->order->local, out->ip);
@@ -192,7 +192,7 @@ struct caller {
 };
 
 /* 1: it is the guest; -1: a stranger; 0: wait. */
-static int hear(struct end *x, struct caller *c)
+static int hear(struct pair_tcp_end *x, struct caller *c)
 {
     uint8_t want[PAIR_HELLO_BYTES];
     ssize_t n = recv(c->fd, c->said + c->have, sizeof c->said - c->have, 0);
@@ -206,7 +206,7 @@ static int hear(struct end *x, struct caller *c)
 }
 
 /* A new connection takes the place of the oldest where there is none left. */
-static void let_in(struct end *x, int listener, struct caller *callers)
+static void let_in(struct pair_tcp_end *x, int listener, struct caller *callers)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct caller *at = &callers[0];
@@ -221,7 +221,7 @@ static void let_in(struct end *x, int listener, struct caller *callers)
 }
 
 /* Waits for the guest among all who connect. */
-static int accept_guest(struct end *x, int listener, el_usec at)
+static int accept_guest(struct pair_tcp_end *x, int listener, el_usec at)
 {
     struct caller callers[STRANGERS_MAX];
     struct pollfd p[STRANGERS_MAX + 1];
@@ -252,14 +252,14 @@ static int accept_guest(struct end *x, int listener, el_usec at)
     return x->fd < 0 ? -1 : 0;
 }
 
-static int meet_as_host(struct end *x)
+static int meet_as_host(struct pair_tcp_end *x)
 {
     struct el_addr own;
     struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
     char text[WIRE_ID_MAX];
     uint8_t hello[PAIR_HELLO_BYTES];
-    struct wire w;
+    struct probe_wire w;
     if (own_address(x, "listen", NULL, &own) < 0 || open_socket(x, "listen", &own, true) < 0)
         return -1;
     int listener = x->fd;
@@ -282,7 +282,7 @@ static int meet_as_host(struct end *x)
     return move(x, "connect", true, hello, sizeof hello);
 }
 
-static int connect_to(struct end *x)
+static int connect_to(struct pair_tcp_end *x)
 {
     struct sockaddr_storage sa;
     socklen_t n = el_addr_to_sockaddr(&x->id.addr, &sa), size = sizeof(int);
@@ -303,7 +303,7 @@ static int connect_to(struct end *x)
     return sys ? fail(x, "connect", "network", sys, "cannot connect to %s", way_of(x, way, sizeof way)) : 0;
 }
 
-static int meet_as_guest(struct end *x)
+static int meet_as_guest(struct pair_tcp_end *x)
 {
     struct el_addr own = {.port = 0};
     uint8_t hello[PAIR_HELLO_BYTES], want[PAIR_HELLO_BYTES];
@@ -327,10 +327,10 @@ static int meet_as_guest(struct end *x)
 
 /* --- measuring --- */
 
-static void tell_times(const struct end *x, const char *name, const char *unit, struct pair_times *t)
+static void tell_times(const struct pair_tcp_end *x, const char *name, const char *unit, struct pair_times *t)
 {
     struct pair_summary s = pair_times_of(t);
-    struct wire w;
+    struct probe_wire w;
     if (!s.n)
         return;
     wire_init(&w, WIRE_M);
@@ -345,7 +345,7 @@ static void tell_times(const struct end *x, const char *name, const char *unit, 
 }
 
 /* As many as are wanted, or as there is time for: on a way that loses much each takes long. */
-static int ping(struct end *x)
+static int ping(struct pair_tcp_end *x)
 {
     static uint8_t message[PAIR_LATENCY_BYTES];
     struct pair_times times = {.n = 0};
@@ -373,7 +373,7 @@ static int ping(struct end *x)
     return 0;
 }
 
-static int pong(struct end *x, uint32_t count)
+static int pong(struct pair_tcp_end *x, uint32_t count)
 {
     static uint8_t message[PAIR_LATENCY_BYTES];
     for (uint32_t i = 0; i < count; i++)
@@ -385,19 +385,19 @@ static int pong(struct end *x, uint32_t count)
 }
 
 /* One direction of an exchange. */
-struct way {
+struct pair_tcp_way {
     uint64_t done, bytes;
     uint32_t exchange;
 };
 
-static void stamp_at(const struct way *w, uint8_t *block)
+static void stamp_at(const struct pair_tcp_way *w, uint8_t *block)
 {
     if (w->done % PAIR_BLOCK_BYTES == 0)
         pair_stamp(block, w->exchange, w->done / PAIR_BLOCK_BYTES);
 }
 
 /* As much as goes now.  1: something went; 0: nothing; -1 failed and said so. */
-static int send_some(struct end *x, struct way *w)
+static int send_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
 {
     size_t at = w->done % PAIR_BLOCK_BYTES;
     stamp_at(w, x->out);
@@ -408,7 +408,7 @@ static int send_some(struct end *x, struct way *w)
     return n > 0;
 }
 
-static int receive_some(struct end *x, struct way *w)
+static int receive_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
 {
     size_t at = w->done % PAIR_BLOCK_BYTES;
     char way[256];
@@ -425,9 +425,9 @@ static int receive_some(struct end *x, struct way *w)
 }
 
 /* Both ways at once.  The time it took. */
-static int exchange(struct end *x, uint64_t bytes, uint32_t number, el_usec *took)
+static int exchange(struct pair_tcp_end *x, uint64_t bytes, uint32_t number, el_usec *took)
 {
-    struct way out = {.bytes = bytes, .exchange = number}, in = out;
+    struct pair_tcp_way out = {.bytes = bytes, .exchange = number}, in = out;
     el_usec began = loop_clock(), moved = now(x);
     while (out.done < bytes || in.done < bytes) {
         int sent = out.done < bytes ? send_some(x, &out) : 0;
@@ -457,7 +457,7 @@ static void count_exchange(struct pair_times *t, uint64_t bytes, el_usec took)
     pair_times_add(t, (double)bytes / ((double)(took ? took : 1) * 1e3));
 }
 
-static void tell_one(const struct end *x, const char *name, const char *unit, double value)
+static void tell_one(const struct pair_tcp_end *x, const char *name, const char *unit, double value)
 {
     struct pair_times one = {.n = 0};
     pair_times_add(&one, value);
@@ -465,7 +465,7 @@ static void tell_one(const struct end *x, const char *name, const char *unit, do
 }
 
 /* What the kernel has sent again; told of each direction by the end that sends. */
-static void tell_losses(const struct end *x)
+static void tell_losses(const struct pair_tcp_end *x)
 {
     struct tcp_info info = {0}; /* an older kernel fills less of it */
     socklen_t n = sizeof info;
@@ -477,7 +477,7 @@ static void tell_losses(const struct end *x)
                  pair_loss_percent(info.tcpi_data_segs_out, info.tcpi_total_retrans, info.tcpi_dsack_dups));
 }
 
-static int lead(struct end *x)
+static int lead(struct pair_tcp_end *x)
 {
     struct pair_times times = {.n = 0};
     struct pair_pace pace;
@@ -499,7 +499,7 @@ static int lead(struct end *x)
     return 0;
 }
 
-static int follow(struct end *x)
+static int follow(struct pair_tcp_end *x)
 {
     struct pair_times times = {.n = 0};
     struct pair_header h;
@@ -525,9 +525,9 @@ static int follow(struct end *x)
     return 0;
 }
 
-static void tell_met(const struct end *x, el_usec took)
+static void tell_met(const struct pair_tcp_end *x, el_usec took)
 {
-    struct wire w;
+    struct probe_wire w;
     int mss = 0;
     socklen_t n = sizeof mss;
     (void)getsockopt(x->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &n);
@@ -540,7 +540,7 @@ static void tell_met(const struct end *x, el_usec took)
     role_tell(&w);
 }
 
-static int run(struct end *x)
+static int run(struct pair_tcp_end *x)
 {
     int one = 1;
     el_usec began = now(x);
@@ -556,10 +556,10 @@ static int run(struct end *x)
     return 0;
 }
 
-int pair_tcp_role(const struct wire *order)
+int pair_tcp_role(const struct probe_wire *order)
 {
-    static struct end x;
-    struct wire w;
+    static struct pair_tcp_end x;
+    struct probe_wire w;
     if (order->type != WIRE_PAIR_ORDER)
         return EL_EXIT_USAGE;
     x.order = &order->u.pair_order;

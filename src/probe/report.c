@@ -11,7 +11,7 @@
 
 enum { STATUS_GOOD, STATUS_BAD, STATUS_UNDECIDED = 3, ROUND_NAMED_MAX = 4, ROUND_PAIRS_MAX = 200 };
 
-const char *report_name(const struct report *r, unsigned node, char to[PLAN_NAME_MAX])
+const char *report_name(const struct probe_report *r, unsigned node, char to[PLAN_NAME_MAX])
 {
     char name[PLAN_NAME_MAX];
     el_show_path(plan_name_of(r->plan, node, name), to, PLAN_NAME_MAX);
@@ -45,7 +45,7 @@ static void put_count(struct el_buf *out, const char **gap, unsigned n, const ch
         *gap = ", ";
 }
 
-static void put_counts(const struct report *r, struct el_buf *out)
+static void put_counts(const struct probe_report *r, struct el_buf *out)
 {
     unsigned count[NODE_STATE_COUNT];
     const char *gap = "";
@@ -63,7 +63,8 @@ struct round_line {
     size_t pairs_at; /* in out */
 };
 
-static void put_pair(const struct report *r, const struct pair_record *rec, struct round_line *line, struct el_buf *out)
+static void put_pair(const struct probe_report *r, const struct pair_record *rec, struct round_line *line,
+                     struct el_buf *out)
 {
     char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX], text[2 * PLAN_NAME_MAX + 16];
     int n = snprintf(text, sizeof text, "%s%s with %s", line->named ? ", " : ": ", report_name(r, rec->a, a),
@@ -77,7 +78,7 @@ static void put_pair(const struct report *r, const struct pair_record *rec, stru
 }
 
 /* Those of which somebody may be guilty or slow are named first. */
-void report_round(const struct report *r, struct el_buf *out)
+void report_round(const struct probe_report *r, struct el_buf *out)
 {
     unsigned round = plan_rounds(r->plan), all = verdict_pairs(r->plan), first = all;
     unsigned count[NODE_STATE_COUNT];
@@ -108,13 +109,13 @@ static const char *word_of(enum node_state s)
 }
 
 /* Of the only node: what could not be judged leaves it undecided. */
-static const char *word_of_only(const struct report *r)
+static const char *word_of_only(const struct probe_report *r)
 {
     bool undecided = report_whole(r) == VERDICT_UNDECIDED;
     return undecided ? node_state_name(NODE_UNDECIDED) : word_of(verdict_state(r->plan, 0));
 }
 
-void report_summary(const struct report *r, struct el_buf *out)
+void report_summary(const struct probe_report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan), rounds = plan_rounds(r->plan);
     char name[PLAN_NAME_MAX];
@@ -134,13 +135,13 @@ void report_summary(const struct report *r, struct el_buf *out)
     el_buf_puts(out, "\n");
 }
 
-enum verdict_whole report_whole(const struct report *r)
+enum verdict_whole report_whole(const struct probe_report *r)
 {
     enum verdict_whole w = verdict_whole(r->plan);
     return w < VERDICT_UNDECIDED && report_undecided(r) ? VERDICT_UNDECIDED : w;
 }
 
-int report_status(const struct report *r, bool strict, bool exclude_stragglers)
+int report_status(const struct probe_report *r, bool strict, bool exclude_stragglers)
 {
     switch (report_whole(r)) {
     case VERDICT_SOME_BAD: return STATUS_BAD;
@@ -159,7 +160,7 @@ int report_status(const struct report *r, bool strict, bool exclude_stragglers)
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
 
 /* What to do about it, from the table of checks or by what failed. */
-static const char *advice(const struct report *r, unsigned node, const struct node_verdict *v)
+static const char *advice(const struct probe_report *r, unsigned node, const struct node_verdict *v)
 {
     const struct findings *f = report_findings(r, node);
     if (v->state == NODE_BAD_LOCAL) {
@@ -182,13 +183,13 @@ static const char *advice(const struct report *r, unsigned node, const struct no
     return NULL;
 }
 
-static void put_note(const struct report *r, unsigned node, struct el_buf *out)
+static void put_note(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     if (r->note && r->note[node] && *r->note[node])
         el_buf_printf(out, " (%s)", r->note[node]);
 }
 
-void report_node(const struct report *r, unsigned node, struct el_buf *out)
+void report_node(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     struct node_verdict v;
     char name[PLAN_NAME_MAX];
@@ -198,7 +199,7 @@ void report_node(const struct report *r, unsigned node, struct el_buf *out)
     el_buf_puts(out, "\n");
 }
 
-static void put_titles(const struct report *r, enum metric m, struct el_buf *out)
+static void put_titles(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     char line[128];
     snprintf(line, sizeof line, "  %5s  %-20s  %-9s  %12s  %12s  %s", "NODE", "NAME", "VERDICT",
@@ -207,7 +208,7 @@ static void put_titles(const struct report *r, enum metric m, struct el_buf *out
     el_buf_puts(out, "\n");
 }
 
-static void put_node(const struct report *r, unsigned node, enum metric m, struct el_buf *out)
+static void put_node(const struct probe_report *r, unsigned node, enum metric m, struct el_buf *out)
 {
     struct node_verdict v;
     char name[PLAN_NAME_MAX], number[16], value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX];
@@ -247,7 +248,7 @@ static void put_node(const struct report *r, unsigned node, enum metric m, struc
 }
 
 /* "good: 0-4,6-63" */
-static void put_good(const struct report *r, struct el_buf *out)
+static void put_good(const struct probe_report *r, struct el_buf *out)
 {
     struct el_ranges runs = {0};
     unsigned good = 0;
@@ -263,7 +264,7 @@ static void put_good(const struct report *r, struct el_buf *out)
     el_buf_printf(out, "%s\n", good ? "" : "none");
 }
 
-static void put_nodes(const struct report *r, struct el_buf *out)
+static void put_nodes(const struct probe_report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan), odd = 0;
     bool all = nodes <= REPORT_LISTED_MAX;
@@ -288,7 +289,7 @@ static void put_nodes(const struct report *r, struct el_buf *out)
 
 /* What was measured goes up and down so much that only a quarter of the usual would be called slow: that nobody is slow
  * by it does not say that nobody is. */
-static void put_noise(const struct report *r, struct el_buf *out)
+static void put_noise(const struct probe_report *r, struct el_buf *out)
 {
     const char *gap = "\n  ";
     bool any = false;
@@ -311,14 +312,14 @@ static void put_noise(const struct report *r, struct el_buf *out)
 
 /* --- what is wrong between nodes ---------------------------------------------------------------------------------- */
 
-static void put_heading(const struct report *r, const char *text, struct el_buf *out)
+static void put_heading(const struct probe_report *r, const char *text, struct el_buf *out)
 {
     el_buf_puts(out, "\n");
     el_paint(out, r->colour, TONE_STRONG, 0, text);
     el_buf_puts(out, "\n");
 }
 
-static void put_link(const struct report *r, const struct link_verdict *l, struct el_buf *out)
+static void put_link(const struct probe_report *r, const struct link_verdict *l, struct el_buf *out)
 {
     char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX], value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX];
     el_buf_printf(out, "  %s - %s", report_name(r, l->a, a), report_name(r, l->b, b));
@@ -334,14 +335,15 @@ static void put_link(const struct report *r, const struct link_verdict *l, struc
     el_buf_puts(out, "\n");
 }
 
-static bool between(const struct report *r, unsigned a, unsigned b, unsigned domain, unsigned other)
+static bool between(const struct probe_report *r, unsigned a, unsigned b, unsigned domain, unsigned other)
 {
     unsigned x = plan_domain_of(r->plan, a), y = plan_domain_of(r->plan, b);
     return (x == domain && y == other) || (x == other && y == domain);
 }
 
 /* All links between the same two domains are one thing: the way between them. */
-static void put_way(const struct report *r, const struct link_verdict *l, unsigned at, unsigned n, struct el_buf *out)
+static void put_way(const struct probe_report *r, const struct link_verdict *l, unsigned at, unsigned n,
+                    struct el_buf *out)
 {
     unsigned x = plan_domain_of(r->plan, l[at].a), y = plan_domain_of(r->plan, l[at].b), odd = 0, all = 0;
     char one[PLAN_NAME_MAX], two[PLAN_NAME_MAX];
@@ -365,7 +367,7 @@ static void put_way(const struct report *r, const struct link_verdict *l, unsign
     put_link(r, &l[at], out);
 }
 
-static void put_links(const struct report *r, struct el_buf *out)
+static void put_links(const struct probe_report *r, struct el_buf *out)
 {
     unsigned n = verdict_links(r->plan, NULL, 0), shown = 0, inside = 0;
     struct link_verdict *l = n ? el_alloc(out->mem, n * sizeof *l) : NULL;
@@ -387,7 +389,7 @@ static void put_links(const struct report *r, struct el_buf *out)
     el_free(out->mem, l);
 }
 
-static void put_splits(const struct report *r, struct el_buf *out)
+static void put_splits(const struct probe_report *r, struct el_buf *out)
 {
     struct split_verdict s[REPORT_LINES_MAX];
     unsigned n = verdict_splits(r->plan, s, REPORT_LINES_MAX);
@@ -413,7 +415,7 @@ static void put_splits(const struct report *r, struct el_buf *out)
     }
 }
 
-static void put_versions(const struct report *r, struct el_buf *out)
+static void put_versions(const struct probe_report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan);
     struct el_mem *mem = out->mem;
@@ -457,7 +459,7 @@ static const char *why_stopped(enum plan_stop s)
 }
 
 /* What the checks do not say themselves: slower than the baseline, what was before. */
-static void put_alone(const struct report *r, struct el_buf *out)
+static void put_alone(const struct probe_report *r, struct el_buf *out)
 {
     struct node_verdict v;
     verdict_node(r->plan, 0, &v);
@@ -467,7 +469,7 @@ static void put_alone(const struct report *r, struct el_buf *out)
         el_buf_printf(out, "  %s\n", r->note[0]);
 }
 
-static void put_above(const struct report *r, struct el_buf *out)
+static void put_above(const struct probe_report *r, struct el_buf *out)
 {
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
     report_summary(r, &line);
@@ -485,7 +487,7 @@ static void put_above(const struct report *r, struct el_buf *out)
     }
 }
 
-static void put_below(const struct report *r, struct el_buf *out)
+static void put_below(const struct probe_report *r, struct el_buf *out)
 {
     put_noise(r, out);
     put_links(r, out);
@@ -497,7 +499,7 @@ static void put_below(const struct report *r, struct el_buf *out)
 }
 
 /* In lines that are no wider than the terminal; without one, or on one that cannot be read anyway, as they are. */
-static void put_wrapped(const struct report *r, void (*put)(const struct report *r, struct el_buf *out),
+static void put_wrapped(const struct probe_report *r, void (*put)(const struct probe_report *r, struct el_buf *out),
                         struct el_buf *out)
 {
     struct el_buf text = EL_BUF_INIT(out->mem, out->max);
@@ -511,7 +513,7 @@ static void put_wrapped(const struct report *r, void (*put)(const struct report 
     el_buf_free(&text);
 }
 
-void report_text(const struct report *r, struct el_buf *out)
+void report_text(const struct probe_report *r, struct el_buf *out)
 {
     put_wrapped(r, put_above, out);
     if (plan_nodes(r->plan) == 1)

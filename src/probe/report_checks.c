@@ -7,14 +7,14 @@
 #include "util/ranges.h"
 
 /* What one check said of one node, over all parts of it. */
-struct row {
+struct report_checks_row {
     unsigned n;                  /* findings */
     const struct finding *worst; /* the first of the worst */
 };
 
-static struct row collect(const struct findings *f, enum check c)
+static struct report_checks_row collect(const struct findings *f, enum check c)
 {
-    struct row row = {0};
+    struct report_checks_row row = {0};
     for (unsigned i = 0; f && i < f->n; i++) {
         if (f->v[i].check != c)
             continue;
@@ -39,14 +39,14 @@ static enum el_tone tone_of(enum finding_state s)
     return TONE_FAINT;
 }
 
-static void put_advice(const struct report *r, enum check c, struct el_buf *out)
+static void put_advice(const struct probe_report *r, enum check c, struct el_buf *out)
 {
     el_buf_puts(out, "             ");
     el_paint(out, r->colour, TONE_FAINT, 0, "-> ");
     el_buf_printf(out, "%s\n", check_rows[c].advice);
 }
 
-static void put_titles(const struct report *r, struct el_buf *out)
+static void put_titles(const struct probe_report *r, struct el_buf *out)
 {
     char line[128];
     snprintf(line, sizeof line, "  %-9s  %-20s  %-14s  %-18s  %s", "VERDICT", "CHECK", "MEASURED", "EXPECTED", "OF");
@@ -55,14 +55,14 @@ static void put_titles(const struct report *r, struct el_buf *out)
 }
 
 /* What does not fit its column keeps a gap. */
-static void put_cell(const struct report *r, int width, const char *text, struct el_buf *out)
+static void put_cell(const struct probe_report *r, int width, const char *text, struct el_buf *out)
 {
     el_paint(out, r->colour, TONE_PLAIN, width, text);
     if (strlen(text) >= (size_t)width)
         el_buf_puts(out, "  ");
 }
 
-static void put_finding(const struct report *r, const struct finding *f, unsigned others, struct el_buf *out)
+static void put_finding(const struct probe_report *r, const struct finding *f, unsigned others, struct el_buf *out)
 {
     const struct check_row *row = &check_rows[f->check];
     bool judged = f->has_value && f->state != FINDING_UNCHECKED && f->state != FINDING_UNDECIDED;
@@ -80,9 +80,9 @@ static void put_finding(const struct report *r, const struct finding *f, unsigne
         put_advice(r, f->check, out);
 }
 
-static void put_check(const struct report *r, const struct findings *f, enum check c, struct el_buf *out)
+static void put_check(const struct probe_report *r, const struct findings *f, enum check c, struct el_buf *out)
 {
-    struct row row = collect(f, c);
+    struct report_checks_row row = collect(f, c);
     if (!row.n)
         return;
     if (r->all) {
@@ -97,7 +97,7 @@ static void put_check(const struct report *r, const struct findings *f, enum che
     }
 }
 
-static void put_measured(const struct report *r, const struct found *f, struct el_buf *out)
+static void put_measured(const struct probe_report *r, const struct found *f, struct el_buf *out)
 {
     for (unsigned m = METRIC_PAIR_COUNT; m < METRIC_COUNT; m++) {
         unsigned n = 0;
@@ -117,7 +117,7 @@ static void put_measured(const struct report *r, const struct found *f, struct e
     }
 }
 
-static void put_checks(const struct report *r, unsigned node, struct el_buf *out)
+static void put_checks(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const struct findings *f = report_findings(r, node);
     unsigned skipped = 0;
@@ -125,7 +125,7 @@ static void put_checks(const struct report *r, unsigned node, struct el_buf *out
     /* What wants attention stands last, where the eye is. */
     for (int s = FINDING_OK; s < FINDING_STATES; s++)
         for (unsigned c = 0; c < CHECKS; c++) {
-            struct row row = collect(f, (enum check)c);
+            struct report_checks_row row = collect(f, (enum check)c);
             if (!row.n || (int)row.worst->state != s)
                 continue;
             if (s == FINDING_UNCHECKED && !r->all)
@@ -139,14 +139,14 @@ static void put_checks(const struct report *r, unsigned node, struct el_buf *out
                       skipped == 1 ? " was" : "s were", skipped == 1 ? "it does" : "they do");
 }
 
-void report_checks(const struct report *r, struct el_buf *out)
+void report_checks(const struct probe_report *r, struct el_buf *out)
 {
     el_buf_puts(out, "\n");
     if (report_findings(r, 0))
         put_checks(r, 0, out);
 }
 
-void report_checks_each(const struct report *r, struct el_buf *out)
+void report_checks_each(const struct probe_report *r, struct el_buf *out)
 {
     char name[PLAN_NAME_MAX];
     for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
@@ -162,14 +162,14 @@ void report_checks_each(const struct report *r, struct el_buf *out)
 /* --- many nodes --------------------------------------------------------------------------------------------------- */
 
 /* Of nodes that are not bad by their own checks: why those are bad has been said. */
-static bool speaks(const struct report *r, unsigned node, enum check c, const struct finding **f)
+static bool speaks(const struct probe_report *r, unsigned node, enum check c, const struct finding **f)
 {
-    struct row row = collect(report_findings(r, node), c);
+    struct report_checks_row row = collect(report_findings(r, node), c);
     *f = row.worst;
     return row.worst && (row.worst->state == FINDING_WARN || row.worst->state == FINDING_UNDECIDED);
 }
 
-bool report_warns(const struct report *r)
+bool report_warns(const struct probe_report *r)
 {
     const struct finding *f;
     for (unsigned c = 0; c < CHECKS; c++)
@@ -179,7 +179,7 @@ bool report_warns(const struct report *r)
     return false;
 }
 
-bool report_undecided(const struct report *r)
+bool report_undecided(const struct probe_report *r)
 {
     for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
         const struct findings *f = report_findings(r, n);
@@ -190,7 +190,7 @@ bool report_undecided(const struct report *r)
     return false;
 }
 
-static void put_warning(const struct report *r, enum check c, struct el_buf *out)
+static void put_warning(const struct probe_report *r, enum check c, struct el_buf *out)
 {
     const struct finding *f, *first = NULL;
     struct el_ranges runs = {0};
@@ -221,7 +221,7 @@ static void put_warning(const struct report *r, enum check c, struct el_buf *out
     el_buf_free(&text);
 }
 
-void report_warnings(const struct report *r, struct el_buf *out)
+void report_warnings(const struct probe_report *r, struct el_buf *out)
 {
     if (!report_warns(r))
         return;

@@ -54,7 +54,7 @@ static void put_rails(struct el_buf *out, uint32_t rails)
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
 /* "bw64m":[47.2,null]: one value a rail. */
-static void put_values(const struct report *r, unsigned pair, struct el_buf *out)
+static void put_values(const struct probe_report *r, unsigned pair, struct el_buf *out)
 {
     const char *comma = "";
     unsigned rails = plan_rail_count(r->plan);
@@ -76,7 +76,7 @@ static void put_values(const struct report *r, unsigned pair, struct el_buf *out
     el_buf_puts(out, "}");
 }
 
-static void put_result(const struct report *r, unsigned i, const struct pair_record *rec, struct el_buf *out)
+static void put_result(const struct probe_report *r, unsigned i, const struct pair_record *rec, struct el_buf *out)
 {
     el_buf_puts(out, "{\"ok\":");
     put_rails(out, rec->ok);
@@ -91,7 +91,7 @@ static void put_result(const struct report *r, unsigned i, const struct pair_rec
     el_buf_puts(out, "}");
 }
 
-static void put_rounds(const struct report *r, struct el_buf *out)
+static void put_rounds(const struct probe_report *r, struct el_buf *out)
 {
     unsigned n = verdict_pairs(r->plan), from = 0;
     struct pair_record rec;
@@ -121,7 +121,7 @@ static void put_rounds(const struct report *r, struct el_buf *out)
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
 
-static void put_metrics(const struct report *r, unsigned node, struct el_buf *out)
+static void put_metrics(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const char *comma = "";
     unsigned rails = plan_rail_count(r->plan);
@@ -144,7 +144,7 @@ static void put_metrics(const struct report *r, unsigned node, struct el_buf *ou
     el_buf_puts(out, "}");
 }
 
-static void put_partners(const struct report *r, unsigned node, struct el_buf *out)
+static void put_partners(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const char *comma = "";
     el_buf_puts(out, "\"partners\":[");
@@ -186,7 +186,7 @@ static void put_finding(const struct finding *f, struct el_buf *out)
 }
 
 /* All of the only node; of many what is not in order. */
-static void put_findings(const struct report *r, unsigned node, struct el_buf *out)
+static void put_findings(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const struct findings *f = report_findings(r, node);
     const char *comma = "";
@@ -201,7 +201,7 @@ static void put_findings(const struct report *r, unsigned node, struct el_buf *o
     el_buf_puts(out, "]");
 }
 
-static void put_facts(const struct report *r, unsigned node, struct el_buf *out)
+static void put_facts(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const char *comma = "";
     el_buf_puts(out, "\"facts\":{");
@@ -215,7 +215,7 @@ static void put_facts(const struct report *r, unsigned node, struct el_buf *out)
     el_buf_puts(out, "}");
 }
 
-static void put_node(const struct report *r, unsigned node, struct el_buf *out)
+static void put_node(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     struct node_verdict v;
     char name[PLAN_NAME_MAX];
@@ -255,7 +255,7 @@ static void put_node(const struct report *r, unsigned node, struct el_buf *out)
 
 /* --- the rest ----------------------------------------------------------------------------------------------------- */
 
-static void put_links(const struct report *r, struct el_buf *out)
+static void put_links(const struct probe_report *r, struct el_buf *out)
 {
     unsigned n = verdict_links(r->plan, NULL, 0);
     struct link_verdict *l = el_alloc(out->mem, (n + 1) * sizeof *l);
@@ -280,7 +280,7 @@ static void put_links(const struct report *r, struct el_buf *out)
     el_free(out->mem, l);
 }
 
-static void put_splits(const struct report *r, struct el_buf *out)
+static void put_splits(const struct probe_report *r, struct el_buf *out)
 {
     struct split_verdict s[METRIC_COUNT * PLAN_RAILS_MAX];
     unsigned n = verdict_splits(r->plan, s, METRIC_COUNT * PLAN_RAILS_MAX);
@@ -297,7 +297,7 @@ static void put_splits(const struct report *r, struct el_buf *out)
 }
 
 /* "nccl":[{"value":"2.28.9","nodes":7},…]: facts in which the nodes differ; who has which stands with each node. */
-static void put_versions(const struct report *r, struct el_buf *out)
+static void put_versions(const struct probe_report *r, struct el_buf *out)
 {
     const char *comma = "";
     unsigned nodes = plan_nodes(r->plan);
@@ -323,7 +323,7 @@ static void put_versions(const struct report *r, struct el_buf *out)
 }
 
 /* All, or the first of those that are not good. */
-static void put_nodes(const struct report *r, struct el_buf *out)
+static void put_nodes(const struct probe_report *r, struct el_buf *out)
 {
     unsigned told = 0;
     el_buf_puts(out, "\"nodes\":[");
@@ -336,7 +336,7 @@ static void put_nodes(const struct report *r, struct el_buf *out)
     el_buf_puts(out, "]");
 }
 
-void report_json(const struct report *r, struct el_buf *out)
+void report_json(const struct probe_report *r, struct el_buf *out)
 {
     el_buf_printf(out, "{\"world_round\":{\"number\":%llu,\"coord\":\"%016llx\"},\"probe\":%llu,\"backend\":",
                   (unsigned long long)r->number, (unsigned long long)r->coord, (unsigned long long)r->probe);

@@ -8,7 +8,7 @@ enum { BLOCKS = 8, PER_LINE = 64, LINES_MAX = 8, CELL_MAX = 8 };
 
 static const char *const blocks[BLOCKS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-enum metric report_metric(const struct report *r)
+enum metric report_metric(const struct probe_report *r)
 {
     static const enum metric order[] = {METRIC_BW64M, METRIC_BW1G, METRIC_TCP_BW64M};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
@@ -19,7 +19,7 @@ enum metric report_metric(const struct report *r)
     return METRIC_COUNT;
 }
 
-uint32_t report_node_value(const struct report *r, unsigned node, enum metric m, unsigned *rail)
+uint32_t report_node_value(const struct probe_report *r, unsigned node, enum metric m, unsigned *rail)
 {
     uint32_t worst = 0;
     *rail = 0;
@@ -33,7 +33,7 @@ uint32_t report_node_value(const struct report *r, unsigned node, enum metric m,
     return worst;
 }
 
-uint32_t report_pair_value(const struct report *r, unsigned pair, enum metric m)
+uint32_t report_pair_value(const struct probe_report *r, unsigned pair, enum metric m)
 {
     uint32_t worst = 0;
     for (unsigned k = 0; k < plan_rail_count(r->plan); k++) {
@@ -57,7 +57,7 @@ static unsigned level_of(uint32_t v, uint32_t best, unsigned levels)
 
 /* --- few nodes: a matrix ------------------------------------------------------------------------------------------ */
 
-struct cell {
+struct report_picture_cell {
     uint32_t value;
     bool met, failed;
 };
@@ -65,17 +65,17 @@ struct cell {
 struct matrix {
     unsigned n;
     uint32_t best;
-    struct cell cell[REPORT_LISTED_MAX][REPORT_LISTED_MAX];
+    struct report_picture_cell cell[REPORT_LISTED_MAX][REPORT_LISTED_MAX];
 };
 
-static void fill(const struct report *r, enum metric m, struct matrix *x)
+static void fill(const struct probe_report *r, enum metric m, struct matrix *x)
 {
     memset(x, 0, sizeof *x);
     x->n = plan_nodes(r->plan);
     for (unsigned i = 0; i < verdict_pairs(r->plan); i++) {
         struct pair_record rec;
         verdict_pair(r->plan, i, &rec);
-        struct cell *c = &x->cell[rec.a][rec.b];
+        struct report_picture_cell *c = &x->cell[rec.a][rec.b];
         uint32_t v = m == METRIC_COUNT ? 0 : report_pair_value(r, i, m);
         c->met |= rec.ok != 0;
         c->failed |= rec.failed != 0;
@@ -98,8 +98,8 @@ static void put_figure(char *to, size_t room, uint32_t milli)
 }
 
 /* A figure; below it, where there is room, a block. */
-static void put_cell(const struct report *r, const struct matrix *x, const struct cell *c, int width,
-                     struct el_buf *out)
+static void put_cell(const struct probe_report *r, const struct matrix *x, const struct report_picture_cell *c,
+                     int width, struct el_buf *out)
 {
     char text[CELL_MAX + 8] = ".";
     enum el_tone tone = TONE_FAINT;
@@ -121,7 +121,7 @@ static void put_cell(const struct report *r, const struct matrix *x, const struc
     el_paint(out, r->colour, tone, -width, text);
 }
 
-static void put_matrix(const struct report *r, enum metric m, struct el_buf *out)
+static void put_matrix(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     static struct matrix x;
     fill(r, m, &x);
@@ -160,7 +160,7 @@ static void put_matrix(const struct report *r, enum metric m, struct el_buf *out
 
 /* --- many: a row of blocks, or how they are spread ---------------------------------------------------------------- */
 
-static uint32_t best_of_all(const struct report *r, enum metric m)
+static uint32_t best_of_all(const struct probe_report *r, enum metric m)
 {
     uint32_t best = 0;
     unsigned rail;
@@ -171,7 +171,7 @@ static uint32_t best_of_all(const struct report *r, enum metric m)
     return best;
 }
 
-static void put_block(const struct report *r, unsigned n, enum metric m, uint32_t best, struct el_buf *out)
+static void put_block(const struct probe_report *r, unsigned n, enum metric m, uint32_t best, struct el_buf *out)
 {
     unsigned rail;
     uint32_t v = report_node_value(r, n, m, &rail);
@@ -189,7 +189,7 @@ static void put_block(const struct report *r, unsigned n, enum metric m, uint32_
     }
 }
 
-static void put_row(const struct report *r, enum metric m, struct el_buf *out)
+static void put_row(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan);
     uint32_t best = best_of_all(r, m);
@@ -209,7 +209,7 @@ static void put_row(const struct report *r, enum metric m, struct el_buf *out)
 }
 
 /* In tenths of the best. */
-static void put_spread(const struct report *r, enum metric m, struct el_buf *out)
+static void put_spread(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     unsigned count[10] = {0}, most = 1, rail;
     uint32_t best = best_of_all(r, m);
@@ -233,7 +233,7 @@ static void put_spread(const struct report *r, enum metric m, struct el_buf *out
     }
 }
 
-void report_picture(const struct report *r, struct el_buf *out)
+void report_picture(const struct probe_report *r, struct el_buf *out)
 {
     enum metric m = report_metric(r);
     if (!verdict_pairs(r->plan))

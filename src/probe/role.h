@@ -22,12 +22,12 @@ const char *role_word(enum role role);
 int role_run(char *const *argv);
 
 /* Each role: 0 = it could do its work (whatever it found), else it could not. */
-#define X(NAME, word, function) int function(const struct wire *order);
+#define X(NAME, word, function) int function(const struct probe_wire *order);
 ROLE_LIST(X)
 #undef X
 
 /* For roles: writes a line to WIRE_FD, whole.  Nobody reads any more: ends the process. */
-void role_tell(const struct wire *w);
+void role_tell(const struct probe_wire *w);
 
 /* The line {"t":"err",…}; class as in child/child.h; code is an errno or -1. */
 void role_tell_error(const char *stage, const char *class, int code, const char *fmt, ...)

@@ -12,7 +12,7 @@
 
 static const struct {
     const char *word;
-    int (*run)(const struct wire *order);
+    int (*run)(const struct probe_wire *order);
 } roles[] = {
 #define X(NAME, word, function) [ROLE_##NAME] = {word, function},
     ROLE_LIST(X)
@@ -25,7 +25,7 @@ const char *role_word(enum role role)
 }
 
 /* The one line of standard input. */
-static int read_order(struct wire *order, struct el_err *e)
+static int read_order(struct probe_wire *order, struct el_err *e)
 {
     static char line[WIRE_LINE_MAX];
     size_t len = 0;
@@ -37,7 +37,7 @@ static int read_order(struct wire *order, struct el_err *e)
 
 int role_run(char *const *argv)
 {
-    struct wire order;
+    struct probe_wire order;
     struct el_err e = {0};
     size_t i = 0;
     while (i < COUNT_OF(roles) && (!argv[0] || strcmp(argv[0], roles[i].word) != 0))
@@ -53,7 +53,7 @@ int role_run(char *const *argv)
     return e.status;
 }
 
-void role_tell(const struct wire *w)
+void role_tell(const struct probe_wire *w)
 {
     struct el_buf line = EL_BUF_INIT(NULL, WIRE_LINE_MAX);
     if (wire_encode(w, &line) < 0)
@@ -69,7 +69,7 @@ void role_tell(const struct wire *w)
 
 void role_tell_error(const char *stage, const char *class, int code, const char *fmt, ...)
 {
-    struct wire w;
+    struct probe_wire w;
     char text[1024];
     va_list ap;
     va_start(ap, fmt);

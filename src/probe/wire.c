@@ -15,7 +15,7 @@ static const struct el_fields_limit limit = {.values_max = 64, .depth_max = 2};
 WIRE_LIST(X)
 #undef X
 
-static const struct row {
+static const struct wire_row {
     const char *word;
     const struct el_field *fields;
 } rows[] = {
@@ -35,10 +35,10 @@ const char *wire_name(enum wire_type type)
     return type < COUNT_OF(rows) && rows[type].word ? rows[type].word : "nothing";
 }
 
-void wire_init(struct wire *w, enum wire_type type)
+void wire_init(struct probe_wire *w, enum wire_type type)
 {
     assert(type > WIRE_NONE && type < COUNT_OF(rows));
-    *w = (struct wire){.type = type};
+    *w = (struct probe_wire){.type = type};
     for (const struct el_field *f = rows[type].fields; f->name; f++) {
         void *at = (char *)&w->u + f->offset;
         if (f->must == 2 && f->kind == EL_FIELD_INT)
@@ -50,7 +50,7 @@ void wire_init(struct wire *w, enum wire_type type)
     }
 }
 
-int wire_encode(const struct wire *w, struct el_buf *out)
+int wire_encode(const struct probe_wire *w, struct el_buf *out)
 {
     assert(w->type > WIRE_NONE && w->type < COUNT_OF(rows));
     size_t start = out->len, head;
@@ -88,10 +88,10 @@ static enum wire_type type_of(const char *line, size_t n, struct el_err *e)
     return found;
 }
 
-int wire_decode(const char *line, size_t n, struct wire *out, struct el_err *e)
+int wire_decode(const char *line, size_t n, struct probe_wire *out, struct el_err *e)
 {
     enum wire_type type = type_of(line, n, e);
-    *out = (struct wire){.type = WIRE_NONE};
+    *out = (struct probe_wire){.type = WIRE_NONE};
     if (!type)
         return -1;
     wire_init(out, type);
@@ -101,10 +101,10 @@ int wire_decode(const char *line, size_t n, struct wire *out, struct el_err *e)
     return -1;
 }
 
-void wire_release(struct wire *w)
+void wire_release(struct probe_wire *w)
 {
     el_fields_release(&w->tree);
-    *w = (struct wire){.type = WIRE_NONE};
+    *w = (struct probe_wire){.type = WIRE_NONE};
 }
 
 char *wire_text(char *to, size_t room_bytes, const char *from)

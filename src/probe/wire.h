@@ -121,7 +121,7 @@ enum wire_type {
 WIRE_LIST(X)
 #undef X
 
-struct wire {
+struct probe_wire {
     enum wire_type type;
     void *tree; /* what a decoded line's strings point into; NULL: they are somebody else's */
     union {
@@ -132,15 +132,15 @@ struct wire {
 };
 
 /* Type, and not known where that is possible. */
-void wire_init(struct wire *w, enum wire_type type);
+void wire_init(struct probe_wire *w, enum wire_type type);
 
 /* Appends the line with its newline; strings that are longer than their field are cut.  0, or -1 and out->full. */
-int wire_encode(const struct wire *w, struct el_buf *out);
+int wire_encode(const struct probe_wire *w, struct el_buf *out);
 
 /* One line of n bytes, with or without its newline.  -1 and *e: no such line; *out is of type WIRE_NONE and needs no
  * release then. */
-int wire_decode(const char *line, size_t n, struct wire *out, struct el_err *e);
-void wire_release(struct wire *w);
+int wire_decode(const char *line, size_t n, struct probe_wire *out, struct el_err *e);
+void wire_release(struct probe_wire *w);
 
 /* Copies words of a child as far as they fit; what would steer a terminal becomes '?'.  Returns to. */
 char *wire_text(char *to, size_t room_bytes, const char *from);

@@ -17,7 +17,7 @@
 #define GUARD_RMDIR_TRIES 100
 #define GUARD_RMDIR_MS    20
 
-struct record {
+struct guard_record {
     int verb;
     int group;
     el_usec at; /* GUARD_FENCE */
@@ -34,7 +34,7 @@ struct guard {
     el_usec fence; /* told last; in the guard: EL_NEVER once it has acted */
 };
 
-static void tell(int fd, const struct record *r)
+static void tell(int fd, const struct guard_record *r)
 {
     ssize_t n;
     do
@@ -45,7 +45,7 @@ static void tell(int fd, const struct record *r)
 
 void guard_tell(int fd, enum guard_verb verb, pid_t group)
 {
-    struct record r = {.verb = (int)verb, .group = group};
+    struct guard_record r = {.verb = (int)verb, .group = group};
     tell(fd, &r);
 }
 
@@ -69,7 +69,7 @@ static void keep_only(int a, int b)
     close_span((unsigned)b + 1, ~0u);
 }
 
-static void note(struct guard *g, const struct record *r)
+static void note(struct guard *g, const struct guard_record *r)
 {
     unsigned free_at = g->room;
     for (unsigned i = 0; i < g->room; i++) {
@@ -109,7 +109,7 @@ static void wait_fenced(struct guard *g)
 }
 
 /* False: elrun ends in good order. */
-static bool obey(struct guard *g, const struct record *r)
+static bool obey(struct guard *g, const struct guard_record *r)
 {
     if (r->verb == GUARD_FENCE)
         g->fence = r->at > loop_clock() ? r->at : EL_NEVER;
@@ -130,7 +130,7 @@ static int guard_main(void *ctx)
         keep_only(g->kill_fd, g->read_fd);
     else
         keep_only(g->read_fd, g->kill_fd);
-    struct record r[64];
+    struct guard_record r[64];
     size_t have = 0;
     for (;;) {
         wait_fenced(g);
@@ -244,7 +244,7 @@ void guard_add(struct guard *g, pid_t group)
 
 void guard_fence(struct guard *g, el_usec at)
 {
-    struct record r = {.verb = GUARD_FENCE, .at = at};
+    struct guard_record r = {.verb = GUARD_FENCE, .at = at};
     g->fence = at; /* a replacement inherits it by the fork */
     if (g->fd >= 0)
         tell(g->fd, &r);

@@ -20,12 +20,12 @@
 
 /* --- the child's side: async-signal-safe calls only --- */
 
-struct child {
+struct spawn_child {
     const struct spawn_conf *conf;
     int report_fd, exec_fd; /* may have moved */
 };
 
-static void __attribute__((noreturn)) child_fail(const struct child *c, enum spawn_stage stage)
+static void __attribute__((noreturn)) child_fail(const struct spawn_child *c, enum spawn_stage stage)
 {
     struct spawn_report r = {.slot = c->conf->slot, .pid = getpid(), .stage = (int)stage, .sys = errno};
     ssize_t n = write(c->report_fd, &r, sizeof r);
@@ -90,7 +90,7 @@ static void child_reset_signals(void)
 }
 
 /* The streams may name each other (fd[2] == 1, say): first all move above 3, then down to their places. */
-static int child_streams(struct child *c)
+static int child_streams(struct spawn_child *c)
 {
     enum { STREAMS = 4 };
     const struct spawn_conf *s = c->conf;
@@ -114,7 +114,7 @@ static int child_streams(struct child *c)
 
 static void __attribute__((noreturn)) child_run(const struct spawn_conf *c, pid_t parent)
 {
-    struct child self = {.conf = c, .report_fd = c->report_fd, .exec_fd = c->exec_fd};
+    struct spawn_child self = {.conf = c, .report_fd = c->report_fd, .exec_fd = c->exec_fd};
     /* SIGKILL of elrun reaches this process by the kernel; if elrun died before the call, by the comparison. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)

@@ -7,7 +7,7 @@
 
 enum { KEPT = 2 }; /* steps of one part */
 
-struct held {
+struct replicas_held {
     struct replica x;
     char *names, *table;
     size_t bytes;
@@ -16,7 +16,7 @@ struct held {
 struct replicas {
     unsigned n;
     size_t bytes;
-    struct held v[REPLICAS_MAX]; /* the oldest first */
+    struct replicas_held v[REPLICAS_MAX]; /* the oldest first */
 };
 
 struct replicas *replicas_new(void)
@@ -84,8 +84,8 @@ void replicas_add(struct replicas *r, const struct replica *x, char *table)
     make_room(r, key, bytes);
     memcpy(names, x->part, part);
     memcpy(names + part, x->shard_id, shard);
-    struct held *h = &r->v[r->n++];
-    *h = (struct held){.x = *x, .names = names, .table = table, .bytes = bytes};
+    struct replicas_held *h = &r->v[r->n++];
+    *h = (struct replicas_held){.x = *x, .names = names, .table = table, .bytes = bytes};
     h->x.key = key;
     h->x.part = names;
     h->x.shard_id = names + part;

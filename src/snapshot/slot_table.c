@@ -31,7 +31,7 @@ struct slot_table *slot_table_new(const struct slot_table_conf *conf, struct el_
     return k;
 }
 
-void slot_table_forget_slots(struct slot_table *k, struct worker *w)
+void slot_table_forget_slots(struct slot_table *k, struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
         el_free(k->mem, w->slot[i].part_bytes);
@@ -61,7 +61,8 @@ void slot_table_free(struct slot_table *k)
 
 /* --- out --- */
 
-struct slot_table_action *slot_table_act(struct slot_table *k, enum slot_table_action_type type, const struct worker *w)
+struct slot_table_action *slot_table_act(struct slot_table *k, enum slot_table_action_type type,
+                                         const struct slot_table_worker *w)
 {
     assert(k->out.n < k->out.room);
     struct slot_table_action *a = &k->out.v[k->out.n++];
@@ -69,7 +70,8 @@ struct slot_table_action *slot_table_act(struct slot_table *k, enum slot_table_a
     return a;
 }
 
-struct worker_msg *slot_table_answer(struct slot_table *k, struct worker *w, enum worker_msg_type type, uint32_t seq)
+struct worker_msg *slot_table_answer(struct slot_table *k, struct slot_table_worker *w, enum worker_msg_type type,
+                                     uint32_t seq)
 {
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_SEND, w);
     a->reply = k->replies++;
@@ -80,7 +82,8 @@ struct worker_msg *slot_table_answer(struct slot_table *k, struct worker *w, enu
     return m;
 }
 
-void slot_table_refuse(struct slot_table *k, struct worker *w, uint32_t seq, const char *code, const char *text)
+void slot_table_refuse(struct slot_table *k, struct slot_table_worker *w, uint32_t seq, const char *code,
+                       const char *text)
 {
     struct worker_msg *m = slot_table_answer(k, w, WORKER_MSG_REFUSED, seq);
     m->u.refused = (struct wmsg_refused){.code = code, .text = text};
@@ -94,7 +97,7 @@ const struct worker_msg *slot_table_reply(const struct slot_table *k, unsigned r
 
 /* --- coming and going --- */
 
-static void on_hello(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+static void on_hello(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     const struct wmsg_hello *h = &m->u.hello;
     unsigned local_rank = (unsigned)(w - k->w), rank = k->rank_base + local_rank;
@@ -123,7 +126,7 @@ static void on_hello(struct slot_table *k, struct worker *w, const struct worker
                               .disk = k->conf.disk};
 }
 
-static void on_gone(struct slot_table *k, struct worker *w)
+static void on_gone(struct slot_table *k, struct slot_table_worker *w)
 {
     slot_table_drop_writing(k, w);
     slot_table_drop_offer(k, w, true);
@@ -134,7 +137,7 @@ static void on_gone(struct slot_table *k, struct worker *w)
     w->refuse[0] = 0;
 }
 
-static void on_message(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+static void on_message(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     const struct worker_msg *m = ev->msg;
     if (m->type == WORKER_MSG_HELLO) {
@@ -181,7 +184,7 @@ static void on_message(struct slot_table *k, struct worker *w, const struct slot
 
 const struct slot_table_actions *slot_table_step(struct slot_table *k, const struct slot_table_event *ev)
 {
-    struct worker *w = &k->w[ev->worker];
+    struct slot_table_worker *w = &k->w[ev->worker];
     k->out.n = k->replies = 0;
     switch (ev->type) {
     case SLOT_TABLE_EV_MSG: on_message(k, w, ev); break;
@@ -300,7 +303,7 @@ const char *slot_table_state_name(enum slot_table_slot_state state)
 void slot_table_check(const struct slot_table *k)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        const struct worker *w = &k->w[i];
+        const struct slot_table_worker *w = &k->w[i];
         unsigned busy = 0;
         assert(!w->granted || (w->here && w->has_slots && w->kept));
         assert(!(w->has_slots && w->opening));

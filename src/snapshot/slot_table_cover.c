@@ -5,7 +5,7 @@
 
 #include "ckpt/layout.h"
 
-int slot_table_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
+int slot_table_slot_with(const struct slot_table_worker *w, int64_t step, uint64_t lineage)
 {
     for (unsigned s = 0; w->has_slots && s < SLOT_TABLE_SLOTS; s++)
         if (w->slot[s].state == SLOT_TABLE_COMMITTED && w->slot[s].step == step && w->slot[s].lineage == lineage)
@@ -13,7 +13,8 @@ int slot_table_slot_with(const struct worker *w, int64_t step, uint64_t lineage)
     return -1;
 }
 
-bool slot_table_is_current(const struct slot_table *k, const struct worker *w, const struct slot_table_slot *x)
+bool slot_table_is_current(const struct slot_table *k, const struct slot_table_worker *w,
+                           const struct slot_table_slot *x)
 {
     return x->state == SLOT_TABLE_COMMITTED &&
            (x->trained == w->lineage || (x->step == k->went && x->lineage == k->went_lineage));
@@ -24,7 +25,7 @@ static bool same_shard(const struct slot_table_part *a, const struct slot_table_
     return strcmp(a->name, b->name) == 0 && strcmp(a->shard_id, b->shard_id) == 0;
 }
 
-const struct slot_table_part *slot_table_part_like(const struct worker *w, const struct slot_table_part *p,
+const struct slot_table_part *slot_table_part_like(const struct slot_table_worker *w, const struct slot_table_part *p,
                                                    unsigned *part)
 {
     for (*part = 0; w->kept && *part < w->kept->parts; ++*part)
@@ -33,7 +34,7 @@ const struct slot_table_part *slot_table_part_like(const struct worker *w, const
     return NULL;
 }
 
-bool slot_table_has_piece(const struct worker *w, const struct slot_table_slot *x, unsigned part)
+bool slot_table_has_piece(const struct slot_table_worker *w, const struct slot_table_slot *x, unsigned part)
 {
     return !w->kept->part[part].own || x->part_bytes[part];
 }
@@ -66,7 +67,7 @@ enum slot_table_cover slot_table_cover(const struct slot_table *k, int64_t step,
 {
     enum slot_table_cover found = SLOT_TABLE_COVERED;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        const struct worker *w = &k->w[i];
+        const struct slot_table_worker *w = &k->w[i];
         if (!w->has_slots) { /* what it will declare is not known yet */
             found = SLOT_TABLE_INCOMPLETE;
             continue;

@@ -69,7 +69,7 @@ static struct declaration *with_part(struct slot_table *k, const struct declarat
     return n;
 }
 
-void slot_table_on_part(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+void slot_table_on_part(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     static const struct declaration none;
     const struct declaration *d = w->named ? w->named : &none;
@@ -111,14 +111,14 @@ const char *slot_table_images_wrong(const struct declaration *d, const uint64_t 
     return NULL;
 }
 
-static void grant(struct slot_table *k, struct worker *w)
+static void grant(struct slot_table *k, struct slot_table_worker *w)
 {
     w->declared = w->granted = w->known = true;
     slot_table_answer(k, w, WORKER_MSG_GRANT, w->seq)->u.grant = (struct wmsg_grant){.slots = SLOT_TABLE_SLOTS};
 }
 
 /* Tables for the sizes of as many parts as were named; false: no memory. */
-static bool make_tables(struct slot_table *k, struct worker *w, unsigned parts)
+static bool make_tables(struct slot_table *k, struct slot_table_worker *w, unsigned parts)
 {
     w->images = el_alloc(k->mem, (size_t)parts * IMAGE_SIZES_ENTRY_MAX + 1);
     w->told = el_alloc(k->mem, parts * sizeof *w->told);
@@ -141,7 +141,7 @@ static bool is_rank(const char *shard_id)
 }
 
 /* Which part makes the difference to what the last snapshot has. */
-static void say_other_parts(struct slot_table *k, const struct worker *w)
+static void say_other_parts(struct slot_table *k, const struct slot_table_worker *w)
 {
     char what[3 * WORKER_MSG_NAME_MAX];
     const struct declaration *then = w->kept, *now = w->named;
@@ -165,7 +165,7 @@ static void say_other_parts(struct slot_table *k, const struct worker *w)
 }
 
 /* New slots for what was named, without memory yet. */
-static void ask_for_slots(struct slot_table *k, struct worker *w)
+static void ask_for_slots(struct slot_table *k, struct slot_table_worker *w)
 {
     if (slot_table_newest_slot(w))
         say_other_parts(k, w);
@@ -185,7 +185,7 @@ static void ask_for_slots(struct slot_table *k, struct worker *w)
 }
 
 /* The same parts once more: whose own pieces they are may be said anew, where ranks have other numbers now. */
-static void keep_named(struct slot_table *k, struct worker *w)
+static void keep_named(struct slot_table *k, struct slot_table_worker *w)
 {
     el_free(k->mem, w->kept);
     w->kept = w->named;
@@ -193,7 +193,7 @@ static void keep_named(struct slot_table *k, struct worker *w)
     k->alike = false;
 }
 
-void slot_table_on_declare(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+void slot_table_on_declare(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     w->seq = m->seq;
     if (!w->refuse[0] && (!w->named || w->named->parts != m->u.declare.parts))
@@ -224,7 +224,7 @@ void slot_table_on_declare(struct slot_table *k, struct worker *w, const struct 
     w->refuse[0] = 0;
 }
 
-void slot_table_on_opened(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_opened(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     if (!w->opening)
         return; /* asked for by a worker that has gone, and taken back since */

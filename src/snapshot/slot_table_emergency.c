@@ -1,13 +1,13 @@
 /* What live workers and slots hold together of a step: could all go back to it, and who must be copied for that? */
 #include "snapshot/slot_table_private.h"
 
-static bool is_like(const struct worker *a, const struct worker *b)
+static bool is_like(const struct slot_table_worker *a, const struct slot_table_worker *b)
 {
     return a == b || slot_table_declared_same(a->kept, b->kept);
 }
 
 /* In a slot of the history that is trained now: what it holds of another one does not go with what is live. */
-static bool holds(const struct slot_table *k, const struct worker *w, int64_t step)
+static bool holds(const struct slot_table *k, const struct slot_table_worker *w, int64_t step)
 {
     for (unsigned s = 0; w->has_slots && s < SLOT_TABLE_SLOTS; s++)
         if (w->slot[s].step == step && slot_table_is_current(k, w, &w->slot[s]))
@@ -16,7 +16,7 @@ static bool holds(const struct slot_table *k, const struct worker *w, int64_t st
 }
 
 /* A slot that this worker could read, held already. */
-static bool is_held(const struct slot_table *k, const struct worker *like, int64_t step)
+static bool is_held(const struct slot_table *k, const struct slot_table_worker *like, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         if (is_like(&k->w[i], like) && holds(k, &k->w[i], step))
@@ -25,8 +25,8 @@ static bool is_held(const struct slot_table *k, const struct worker *like, int64
 }
 
 /* Who stands in for this worker: the first that has declared the same and is there, or may yet be; workers: nobody. */
-static unsigned stands_in(const struct slot_table *k, const struct worker *like, const enum slot_table_live *live,
-                          enum slot_table_live want)
+static unsigned stands_in(const struct slot_table *k, const struct slot_table_worker *like,
+                          const enum slot_table_live *live, enum slot_table_live want)
 {
     unsigned i = 0;
     while (i < k->conf.workers && (live[i] != want || !is_like(&k->w[i], like)))
@@ -51,7 +51,7 @@ static enum slot_table_cover piece_cover(const struct slot_table *k, const struc
     return found;
 }
 
-static enum slot_table_cover pieces_cover(const struct slot_table *k, const struct worker *w, int64_t step,
+static enum slot_table_cover pieces_cover(const struct slot_table *k, const struct slot_table_worker *w, int64_t step,
                                           const enum slot_table_live *live)
 {
     enum slot_table_cover found = SLOT_TABLE_COVERED;
@@ -71,7 +71,7 @@ enum slot_table_cover slot_table_live_cover(const struct slot_table *k, int64_t 
     for (unsigned i = 0; i < k->conf.workers; i++)
         copies[i] = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        const struct worker *w = &k->w[i];
+        const struct slot_table_worker *w = &k->w[i];
         enum slot_table_cover one = SLOT_TABLE_COVERED;
         if (is_held(k, w, step))
             continue;
@@ -93,7 +93,7 @@ enum slot_table_cover slot_table_live_cover(const struct slot_table *k, int64_t 
 
 bool slot_table_lacks_own(const struct slot_table *k, unsigned worker, int64_t step)
 {
-    const struct worker *w = &k->w[worker];
+    const struct slot_table_worker *w = &k->w[worker];
     return w->kept && w->kept->has_own && !holds(k, w, step);
 }
 

@@ -25,7 +25,7 @@ static void name_outside(struct slot_pin_step *of)
     of->take = 0;
 }
 
-void slot_table_name_slot(const struct worker *w, struct slot_table_slot *s, int64_t step)
+void slot_table_name_slot(const struct slot_table_worker *w, struct slot_table_slot *s, int64_t step)
 {
     s->step = step;
     s->rank = w->rank;
@@ -35,12 +35,12 @@ void slot_table_name_slot(const struct worker *w, struct slot_table_slot *s, int
     s->lineage = known_as(step_of(s));
 }
 
-uint64_t slot_table_begun_lineage(const struct worker *w)
+uint64_t slot_table_begun_lineage(const struct slot_table_worker *w)
 {
     return known_as((struct slot_pin_step){w->begun, w->era, w->lineage, w->take});
 }
 
-static bool is_begun(const struct worker *w, const struct slot_table_slot *s)
+static bool is_begun(const struct slot_table_worker *w, const struct slot_table_slot *s)
 {
     return s->state != SLOT_TABLE_FREE && s->state != SLOT_TABLE_BROKEN && !s->vain && s->step == w->begun &&
            s->trained == w->lineage && s->take == w->take;
@@ -49,13 +49,13 @@ static bool is_begun(const struct worker *w, const struct slot_table_slot *s)
 /* "while not snapshot(): sleep()" is what scripts do with a step that is left out, and it is known only afterwards:
  * until one worker has gone on from such a step, all are taken for such that will ask again.  Else other ranks would
  * give the step away, and go on without it each time anew. */
-static bool insists(const struct slot_table *k, const struct worker *w)
+static bool insists(const struct slot_table *k, const struct slot_table_worker *w)
 {
     return w->habit == HABIT_INSISTS || (w->habit == HABIT_NOT_KNOWN && !k->one_goes_on);
 }
 
 /* It has its last step in a slot, in work or committed, or asks for one once more. */
-static bool has_begun(const struct slot_table *k, const struct worker *w)
+static bool has_begun(const struct slot_table *k, const struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
         if (is_begun(w, &w->slot[i]))
@@ -64,7 +64,7 @@ static bool has_begun(const struct slot_table *k, const struct worker *w)
 }
 
 /* It was committed: what comes now may be another state. */
-static bool has_taken(const struct worker *w)
+static bool has_taken(const struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
         const struct slot_table_slot *s = &w->slot[i];
@@ -74,7 +74,7 @@ static bool has_taken(const struct worker *w)
     return false;
 }
 
-static struct slot_pin_step passed_by(const struct slot_table *k, const struct worker *w)
+static struct slot_pin_step passed_by(const struct slot_table *k, const struct slot_table_worker *w)
 {
     struct slot_pin_step passed = {w->begun, w->era, w->lineage, w->take};
     if (w->begun == SLOT_TABLE_NO_STEP || !has_begun(k, w))
@@ -90,12 +90,12 @@ static bool is_beyond(struct slot_pin_step passed, int64_t step, uint64_t take)
 }
 
 /* Who has not come in this round will. */
-static bool comes(const struct worker *w)
+static bool comes(const struct slot_table_worker *w)
 {
     return (w->here || !w->known) && !w->absent;
 }
 
-int64_t slot_table_passed(const struct slot_table *k, const struct worker *w, int64_t newest)
+int64_t slot_table_passed(const struct slot_table *k, const struct slot_table_worker *w, int64_t newest)
 {
     int64_t passed = comes(w) ? passed_by(k, w).step : CKPT_STEP_MAX;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
@@ -149,7 +149,7 @@ static struct slot_pin *table(struct slot_table *k)
     if (!k->alike)
         look_alike(k);
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        const struct worker *w = &k->w[i];
+        const struct slot_table_worker *w = &k->w[i];
         struct slot_pin_worker *to = &k->pinned[i];
         to->comes = comes(w);
         to->passed = passed_by(k, w);
@@ -168,7 +168,7 @@ static struct slot_pin *table(struct slot_table *k)
 
 /* --- a worker comes to a step --- */
 
-bool slot_table_comes_to(struct slot_table *k, struct worker *w, int64_t step, el_usec now)
+bool slot_table_comes_to(struct slot_table *k, struct slot_table_worker *w, int64_t step, el_usec now)
 {
     bool twice = step == w->begun && has_taken(w), again = step == w->begun && !twice;
     w->take = twice ? w->take + 1 : again ? w->take : 0;
@@ -189,7 +189,7 @@ bool slot_table_comes_to(struct slot_table *k, struct worker *w, int64_t step, e
     return again;
 }
 
-struct slot_table_slot *slot_table_slot_to_write(struct slot_table *k, struct worker *w, bool waits)
+struct slot_table_slot *slot_table_slot_to_write(struct slot_table *k, struct slot_table_worker *w, bool waits)
 {
     unsigned worker = (unsigned)(w - k->w);
     struct slot_pin *p = table(k);
@@ -206,7 +206,7 @@ static bool is_held_only(struct slot_table *k, struct slot_pin *p, const struct 
                                         slot_table_cover(k, x->step, x->lineage) != SLOT_TABLE_COVERED);
 }
 
-bool slot_table_is_at_work(struct slot_table *k, const struct worker *w)
+bool slot_table_is_at_work(struct slot_table *k, const struct slot_table_worker *w)
 {
     struct slot_pin *p = table(k);
     for (unsigned s = 0; s < SLOT_TABLE_SLOTS; s++) {
@@ -230,7 +230,7 @@ void slot_table_look_passed(struct slot_table *k)
 {
     bool news = false, went = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         const struct judged now = {passed_by(k, w), comes(w)}, was = w->judged;
         news |= now.passed.step != was.passed.step || now.passed.take != was.passed.take ||
                 now.passed.era != was.passed.era || now.comes != was.comes;
@@ -243,13 +243,13 @@ void slot_table_look_passed(struct slot_table *k)
 
 /* Others that have come to no step meanwhile may never come to one: from then on nobody waits for them.  Who waits for
  * a slot, or for the disk, does come. */
-void slot_table_is_stuck(struct slot_table *k, struct worker *w, bool at_work, el_usec now)
+void slot_table_is_stuck(struct slot_table *k, struct slot_table_worker *w, bool at_work, el_usec now)
 {
     w->stuck = w->stuck && !at_work ? w->stuck : now;
     if (!k->conf.patience || now - w->stuck < k->conf.patience)
         return;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *other = &k->w[i];
+        struct slot_table_worker *other = &k->w[i];
         if (other->absent || other->came >= w->stuck || other->waits)
             continue;
         other->absent = true;
@@ -258,7 +258,7 @@ void slot_table_is_stuck(struct slot_table *k, struct worker *w, bool at_work, e
     }
 }
 
-bool slot_table_may_come(const struct slot_table *k, const struct worker *w, int64_t step, uint64_t lineage)
+bool slot_table_may_come(const struct slot_table *k, const struct slot_table_worker *w, int64_t step, uint64_t lineage)
 {
     struct slot_pin_step of = {step, lineage ? -1 : w->era, lineage, 0};
     for (unsigned i = 0; i < k->conf.workers && of.era < 0; i++)
@@ -276,7 +276,8 @@ bool slot_table_may_come(const struct slot_table *k, const struct worker *w, int
 
 /* --- what all have --- */
 
-bool slot_table_is_common(const struct slot_table *k, const struct worker *w, const struct slot_table_slot *s)
+bool slot_table_is_common(const struct slot_table *k, const struct slot_table_worker *w,
+                          const struct slot_table_slot *s)
 {
     bool is =
         s->state == SLOT_TABLE_COMMITTED && !s->vain && s->step == k->common.step && s->lineage == known_as(k->common);
@@ -387,7 +388,7 @@ void slot_table_begin_history(struct slot_table *k, uint64_t lineage)
     k->pin.from = 0;
     k->one_goes_on = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         w->begun = SLOT_TABLE_NO_STEP;
         w->era = 0;
         w->lineage = lineage;

@@ -36,7 +36,7 @@ void slot_table_hold_digests(struct slot_table_slot *s, const struct declaration
 }
 
 /* Mostly it has the same number. */
-static bool find_like(const struct worker *w, const struct slot_table_part *p, unsigned like, unsigned *part)
+static bool find_like(const struct slot_table_worker *w, const struct slot_table_part *p, unsigned like, unsigned *part)
 {
     *part = like;
     if (w->kept && like < w->kept->parts && strcmp(w->kept->part[like].name, p->name) == 0 &&
@@ -56,7 +56,7 @@ static bool was_told(const struct slot_table *k, const struct slot_table_part *p
 }
 
 /* The first worker that holds the same piece of the same step, with a digest. */
-static bool find_other(const struct slot_table *k, const struct worker *w, const struct slot_table_slot *s,
+static bool find_other(const struct slot_table *k, const struct slot_table_worker *w, const struct slot_table_slot *s,
                        unsigned part, struct slot_table_source *to)
 {
     for (unsigned i = 0; i < k->conf.workers && &k->w[i] != w; i++) {
@@ -79,7 +79,7 @@ static void compare(struct slot_table *k, const struct slot_table_source *a, con
     snprintf(x->part, sizeof x->part, "%s", p->name);
     snprintf(x->shard_id, sizeof x->shard_id, "%s", p->shard_id);
     for (unsigned i = 0; i < 2; i++) {
-        struct worker *w = &k->w[of[i]->worker];
+        struct slot_table_worker *w = &k->w[of[i]->worker];
         x->of[i].worker = of[i]->worker;
         x->of[i].rank = w->rank;
         x->of[i].slot = of[i]->slot;
@@ -94,7 +94,7 @@ static void compare(struct slot_table *k, const struct slot_table_source *a, con
 
 static bool compare_worker(struct slot_table *k, unsigned worker)
 {
-    const struct worker *w = &k->w[worker];
+    const struct slot_table_worker *w = &k->w[worker];
     for (unsigned x = 0; x < SLOT_TABLE_SLOTS; x++) {
         const struct slot_table_slot *s = &w->slot[x];
         for (unsigned p = 0; s->state == SLOT_TABLE_COMMITTED && s->digested && p < w->kept->parts; p++) {
@@ -148,7 +148,7 @@ void slot_table_forget_differences(struct slot_table *k)
 {
     k->digest_firsts = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         for (unsigned p = 0; w->kept && p < w->kept->parts; p++)
             w->told[p] = false;
         for (unsigned x = 0; x < SLOT_TABLE_SLOTS; x++)

@@ -6,7 +6,7 @@
 
 #include "util/snip.h"
 
-void slot_table_drop_offer(struct slot_table *k, struct worker *w, bool intact)
+void slot_table_drop_offer(struct slot_table *k, struct slot_table_worker *w, bool intact)
 {
     if (w->restoring != RESTORING_OFFERED || w->from_worker >= k->conf.workers)
         return;
@@ -23,7 +23,7 @@ static bool all_are(const struct slot_table *k, enum restoring at)
     return true;
 }
 
-void slot_table_on_query(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+void slot_table_on_query(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     if (!w->granted) {
         slot_table_refuse(k, w, m->seq, "STATE", "restore before anything was declared and granted");
@@ -52,12 +52,12 @@ void slot_table_choose_if_due(struct slot_table *k)
 
 /* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards.  Of
  * two snapshots of one step the later one. */
-static bool find_source(const struct slot_table *k, const struct worker *w, int64_t step, uint64_t lineage,
+static bool find_source(const struct slot_table *k, const struct slot_table_worker *w, int64_t step, uint64_t lineage,
                         unsigned *worker, unsigned *slot)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned from = (unsigned)(w - k->w + i) % k->conf.workers;
-        const struct worker *o = &k->w[from];
+        const struct slot_table_worker *o = &k->w[from];
         if (!o->has_slots || !slot_table_declared_same(o->kept, w->kept))
             continue;
         uint64_t gen = 0;
@@ -143,7 +143,7 @@ struct slot_table_reads slot_table_reads(const struct slot_table *k)
 {
     struct slot_table_reads out = {0};
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        const struct worker *w = &k->w[i];
+        const struct slot_table_worker *w = &k->w[i];
         if (w->restoring == RESTORING_NOT || w->from_worker >= k->conf.workers || w->offered == SLOT_TABLE_NO_STEP)
             continue;
         const struct slot_table_slot *s = &k->w[w->from_worker].slot[w->from_slot];
@@ -156,7 +156,7 @@ struct slot_table_reads slot_table_reads(const struct slot_table *k)
     return out;
 }
 
-static void offer(struct slot_table *k, struct worker *w)
+static void offer(struct slot_table *k, struct slot_table_worker *w)
 {
     unsigned from = k->conf.workers, slot = 0;
     int64_t step = k->chosen;
@@ -199,7 +199,7 @@ static bool is_chosen(const struct slot_table *k, const struct slot_table_slot *
 }
 
 /* The chosen step: one that was chosen before may still be on its way, and is of no use when it comes. */
-static bool is_loading(const struct slot_table *k, const struct worker *like)
+static bool is_loading(const struct slot_table *k, const struct slot_table_worker *like)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned n = 0; n < SLOT_TABLE_SLOTS; n++)
@@ -213,7 +213,7 @@ static bool is_loading(const struct slot_table *k, const struct worker *like)
 /* Once for all ranks that hold the same; each its own where it has a piece of its own.  found: another one's slot would
  * do, or what this one holds as another rank: that is read over where the other slot has what all nodes hold, which is
  * to be gone back to if this cannot be read. */
-static void load(struct slot_table *k, struct worker *w, bool found)
+static void load(struct slot_table *k, struct slot_table_worker *w, bool found)
 {
     if (is_loading(k, w))
         return;
@@ -251,7 +251,7 @@ static void loaded_all(struct slot_table *k)
 
 /* What lies in that slot is of the step, but another rank's where ranks have a piece of their own; the disk has this
  * one's.  Of its own slot it is the rank that the worker had before: what is on disk is better if it is there. */
-static bool lacks_own(const struct worker *w, unsigned worker, unsigned from, unsigned slot,
+static bool lacks_own(const struct slot_table_worker *w, unsigned worker, unsigned from, unsigned slot,
                       const struct slot_table_event *ev)
 {
     bool on_disk = !(ev->on_disk[worker / 64] >> worker % 64 & 1);
@@ -269,7 +269,7 @@ void slot_table_on_chosen(struct slot_table *k, const struct slot_table_event *e
     snprintf(k->text, sizeof k->text, "%s", ev->text ? ev->text : "");
     k->misfit[0] = 0; /* it is told now */
     for (unsigned i = 0; i < k->conf.workers && k->loading; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         unsigned from = k->conf.workers, slot = 0;
         if (!w->here || w->restoring != RESTORING_ASKED)
             continue;
@@ -285,7 +285,7 @@ void slot_table_on_chosen(struct slot_table *k, const struct slot_table_event *e
 
 /* Another one's slot may do; else it is agreed once more without that step, or there is no more to be done: what does
  * not fit into --ckpt-mem now would not do so the next time, and nobody wants an older step for that. */
-static void not_loaded(struct slot_table *k, const struct worker *w, const struct slot_table_event *ev)
+static void not_loaded(struct slot_table *k, const struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     unsigned worker, slot;
     const char *why = ev->text ? ev->text : "it could not be loaded";
@@ -298,7 +298,7 @@ static void not_loaded(struct slot_table *k, const struct worker *w, const struc
         el_snip(k->lost, sizeof k->lost, "%s", why);
 }
 
-void slot_table_on_loaded(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_loaded(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     struct slot_table_slot *s = &w->slot[ev->slot];
     if (s->state != SLOT_TABLE_LOADING || s->gen != ev->gen)
@@ -344,7 +344,7 @@ static void settle(struct slot_table *k)
     k->choose_due = true;
 }
 
-void slot_table_on_restored(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+void slot_table_on_restored(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     if (w->restoring != RESTORING_OFFERED || m->u.restore_done.step != w->offered) {
         slot_table_refuse(k, w, m->seq, "STATE", "RESTORE_DONE without an offer of that step");
@@ -378,7 +378,7 @@ void slot_table_on_late(struct slot_table *k, const char *text)
     k->choosing = false;
     k->misfit[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         bool waits = w->restoring == RESTORING_ASKED || w->restoring == RESTORING_READ;
         slot_table_drop_offer(k, w, true);
         w->restoring = RESTORING_NOT;
@@ -403,7 +403,7 @@ unsigned slot_table_silent(const struct slot_table *k, unsigned from)
 }
 
 /* Of the chosen step: what the worker had as another rank, before its own was read from disk. */
-static bool is_replaced(const struct slot_table *k, const struct worker *w, const struct slot_table_slot *s)
+static bool is_replaced(const struct slot_table *k, const struct slot_table_worker *w, const struct slot_table_slot *s)
 {
     bool is = false;
     for (unsigned n = 0; n < SLOT_TABLE_SLOTS; n++)
@@ -435,7 +435,7 @@ void slot_table_on_confirmed(struct slot_table *k, const struct slot_table_event
     k->had_whole = k->chosen != SLOT_TABLE_NO_STEP;
     k->lost[0] = 0;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         if (w->here && w->restoring == RESTORING_READ)
             slot_table_answer(k, w, WORKER_MSG_DONE, w->seq);
         if (w->restoring == RESTORING_READ)

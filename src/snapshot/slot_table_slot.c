@@ -13,7 +13,7 @@ static bool is_newer(const struct slot_table_slot *a, const struct slot_table_sl
 }
 
 /* The slot whose snapshot was committed last: it is not given away until another one is whole. */
-const struct slot_table_slot *slot_table_newest_slot(const struct worker *w)
+const struct slot_table_slot *slot_table_newest_slot(const struct slot_table_worker *w)
 {
     const struct slot_table_slot *best = NULL;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
@@ -29,7 +29,7 @@ static bool is_in_use(const struct slot_table_slot *s)
 }
 
 /* What all have is kept; of what is left the last that was committed goes only where something else is common. */
-struct slot_table_slot *slot_table_slot_to_load(const struct slot_table *k, struct worker *w)
+struct slot_table_slot *slot_table_slot_to_load(const struct slot_table *k, struct slot_table_worker *w)
 {
     const struct slot_table_slot *newest = slot_table_newest_slot(w);
     struct slot_table_slot *last = NULL;
@@ -56,7 +56,7 @@ void slot_table_empty_slot(struct slot_table *k, struct slot_table_slot *s)
     s->era = -1;
 }
 
-void slot_table_drop_writing(struct slot_table *k, struct worker *w)
+void slot_table_drop_writing(struct slot_table *k, struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
         if (w->slot[i].state == SLOT_TABLE_WRITING || w->slot[i].state == SLOT_TABLE_GROWING)
@@ -84,7 +84,8 @@ static const char *read_sizes(const struct declaration *d, const char *images, s
 
 /* --- room --- */
 
-static void grow(struct slot_table *k, struct worker *w, struct slot_table_slot *s, uint64_t bytes, uint64_t gen)
+static void grow(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s, uint64_t bytes,
+                 uint64_t gen)
 {
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_GROW, w);
     a->slot = (unsigned)(s - w->slot);
@@ -94,7 +95,7 @@ static void grow(struct slot_table *k, struct worker *w, struct slot_table_slot 
 }
 
 /* The size of its snapshots is known: both slots have one of this round, and neither is about to change.  Else 0. */
-static uint64_t size_of(const struct slot_table *k, const struct worker *w)
+static uint64_t size_of(const struct slot_table *k, const struct slot_table_worker *w)
 {
     uint64_t most = 0;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
@@ -109,11 +110,11 @@ static uint64_t size_of(const struct slot_table *k, const struct worker *w)
 }
 
 /* What other workers have reserved and do not need.  False: there is nothing. */
-static bool take_back(struct slot_table *k, const struct worker *from)
+static bool take_back(struct slot_table *k, const struct slot_table_worker *from)
 {
     bool comes = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         uint64_t bytes = w != from ? size_of(k, w) : 0;
         for (unsigned n = 0; n < SLOT_TABLE_SLOTS; n++) {
             struct slot_table_slot *s = &w->slot[n];
@@ -143,7 +144,7 @@ void slot_table_note_growth(struct slot_table_slot *s, const struct slot_table_e
     s->file_bytes = ev->file_bytes > s->file_bytes ? ev->file_bytes : s->file_bytes;
 }
 
-void slot_table_on_reserve(struct slot_table *k, struct worker *w, uint64_t bytes)
+void slot_table_on_reserve(struct slot_table *k, struct slot_table_worker *w, uint64_t bytes)
 {
     for (unsigned i = 0; w->granted && i < SLOT_TABLE_SLOTS; i++)
         if (w->slot[i].capacity < bytes && !w->slot[i].shrinking)
@@ -152,14 +153,14 @@ void slot_table_on_reserve(struct slot_table *k, struct worker *w, uint64_t byte
 
 /* --- a snapshot --- */
 
-static void give_out(struct slot_table *k, struct worker *w, struct slot_table_slot *s)
+static void give_out(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s)
 {
     s->state = SLOT_TABLE_WRITING;
     slot_table_answer(k, w, WORKER_MSG_SNAP_SLOT, s->seq)->u.snap_slot =
         (struct wmsg_snap_slot){.slot = (uint64_t)(s - w->slot), .slot_bytes = s->file_bytes};
 }
 
-static bool has_slot_in_use(const struct worker *w)
+static bool has_slot_in_use(const struct slot_table_worker *w)
 {
     bool in_use = false;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
@@ -167,7 +168,7 @@ static bool has_slot_in_use(const struct worker *w)
     return in_use;
 }
 
-static void unmet(struct slot_table *k, struct worker *w, const char *why)
+static void unmet(struct slot_table *k, struct slot_table_worker *w, const char *why)
 {
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_UNMET, w);
     a->step = w->begun;
@@ -177,7 +178,8 @@ static void unmet(struct slot_table *k, struct worker *w, const char *why)
 
 /* Who waits asks again, unless it has for too long, or nobody is there who could say that others have what it holds;
  * else the step is left out. */
-static void answer_busy(struct slot_table *k, struct worker *w, const struct slot_table_event *ev, bool waits)
+static void answer_busy(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev,
+                        bool waits)
 {
     bool at_work = slot_table_is_at_work(k, w), late = ev->now - w->asked >= SLOT_TABLE_WAIT_MAX;
     const char *why = w->captures       ? "last words are being captured"
@@ -195,7 +197,7 @@ static void answer_busy(struct slot_table *k, struct worker *w, const struct slo
 }
 
 /* NULL: it may be taken. */
-static const char *begin_wrong(struct slot_table *k, const struct worker *w, const struct wmsg_snap_begin *b)
+static const char *begin_wrong(struct slot_table *k, const struct slot_table_worker *w, const struct wmsg_snap_begin *b)
 {
     if (!w->granted)
         return "a snapshot before anything was declared and granted";
@@ -207,7 +209,7 @@ static const char *begin_wrong(struct slot_table *k, const struct worker *w, con
 }
 
 /* Memory is on its way from one worker to another. */
-static void ask_again(struct slot_table *k, struct worker *w, uint32_t seq, bool waits)
+static void ask_again(struct slot_table *k, struct slot_table_worker *w, uint32_t seq, bool waits)
 {
     w->waits = waits;
     w->refused = !waits;
@@ -218,7 +220,7 @@ static void ask_again(struct slot_table *k, struct worker *w, uint32_t seq, bool
                                 .text = "memory that another rank has reserved is being given back"};
 }
 
-void slot_table_on_begin(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_begin(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     const struct worker_msg *m = ev->msg;
     struct sizes sizes;
@@ -256,7 +258,7 @@ void slot_table_on_begin(struct slot_table *k, struct worker *w, const struct sl
 }
 
 /* The other slot follows: the next snapshot, and last words, find it large enough. */
-void slot_table_on_grown(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_grown(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     struct slot_table_slot *s = &w->slot[ev->slot], *other = &w->slot[!ev->slot];
     if (!w->has_slots)
@@ -288,7 +290,7 @@ void slot_table_on_grown(struct slot_table *k, struct worker *w, const struct sl
     slot_table_empty_slot(k, s);
 }
 
-static void sum(struct slot_table *k, struct worker *w, struct slot_table_slot *s)
+static void sum(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s)
 {
     s->state = SLOT_TABLE_SUMMING;
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_SUM, w);
@@ -297,7 +299,7 @@ static void sum(struct slot_table *k, struct worker *w, struct slot_table_slot *
     a->digests = slot_table_wants_digests(k, s);
 }
 
-void slot_table_on_commit(struct slot_table *k, struct worker *w, const struct worker_msg *m)
+void slot_table_on_commit(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     const struct wmsg_snap_commit *c = &m->u.snap_commit;
     struct slot_table_slot *s = &w->slot[c->slot];
@@ -315,7 +317,7 @@ void slot_table_on_commit(struct slot_table *k, struct worker *w, const struct w
 /* --- last words --- */
 
 /* What others could have from the disk is not given out either: a copy may yet fail. */
-static struct slot_table_slot *slot_to_capture(const struct slot_table *k, struct worker *w, int64_t kept)
+static struct slot_table_slot *slot_to_capture(const struct slot_table *k, struct slot_table_worker *w, int64_t kept)
 {
     struct slot_table_slot *s = w->has_slots ? slot_table_slot_to_load(k, w) : NULL;
     bool newest = s && s == slot_table_newest_slot(w);
@@ -325,7 +327,7 @@ static struct slot_table_slot *slot_to_capture(const struct slot_table *k, struc
 
 int slot_table_capture(struct slot_table *k, unsigned worker, int64_t step, int64_t kept)
 {
-    struct worker *w = &k->w[worker];
+    struct slot_table_worker *w = &k->w[worker];
     struct slot_table_slot *s = slot_to_capture(k, w, kept);
     if (!s || step < 0 || step > CKPT_STEP_MAX)
         return -1;
@@ -339,7 +341,7 @@ int slot_table_capture(struct slot_table *k, unsigned worker, int64_t step, int6
 void slot_table_captures_end(struct slot_table *k, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
-        struct worker *w = &k->w[i];
+        struct slot_table_worker *w = &k->w[i];
         w->captures = false;
         for (unsigned x = 0; x < SLOT_TABLE_SLOTS; x++)
             w->slot[x].vain |= w->slot[x].captured && w->slot[x].gen > k->round_gen && w->slot[x].step != step;
@@ -356,7 +358,7 @@ bool slot_table_may_free(const struct slot_table *k, unsigned worker)
     return has_slot_in_use(&k->w[worker]);
 }
 
-void slot_table_on_captured(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_captured(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     struct slot_table_slot *s = &w->slot[ev->slot];
     struct sizes sizes;
@@ -373,7 +375,7 @@ void slot_table_on_captured(struct slot_table *k, struct worker *w, const struct
 }
 
 /* Whoever was to write there has ended with the round. */
-void slot_table_drop_captures(struct slot_table *k, struct worker *w)
+void slot_table_drop_captures(struct slot_table *k, struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
         if (w->slot[i].state == SLOT_TABLE_CAPTURING)
@@ -385,7 +387,7 @@ void slot_table_drop_captures(struct slot_table *k, struct worker *w)
 
 /* --- sums --- */
 
-void slot_table_on_summed(struct slot_table *k, struct worker *w, const struct slot_table_event *ev)
+void slot_table_on_summed(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     struct slot_table_slot *s = &w->slot[ev->slot];
     if (s->state != SLOT_TABLE_SUMMING || s->gen != ev->gen)

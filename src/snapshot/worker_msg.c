@@ -13,7 +13,7 @@
 WORKER_MSG_LIST(X)
 #undef X
 
-static const struct row {
+static const struct worker_msg_row {
     unsigned type, descriptors;
     const char *name;
     const struct el_field *fields;
@@ -23,7 +23,7 @@ static const struct row {
 #undef X
 };
 
-static const struct row *row_of(unsigned type)
+static const struct worker_msg_row *row_of(unsigned type)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].type == type)
@@ -33,25 +33,25 @@ static const struct row *row_of(unsigned type)
 
 const char *worker_msg_name(unsigned type)
 {
-    const struct row *row = row_of(type);
+    const struct worker_msg_row *row = row_of(type);
     return row ? row->name : NULL;
 }
 
 /* On the machines that elrun runs on a struct of these fields is little endian already; the assertion says so. */
-struct head {
+struct worker_msg_head {
     uint32_t magic;
     uint16_t type, flags;
     uint32_t seq, length;
 };
-_Static_assert(sizeof(struct head) == WORKER_MSG_HEAD_SIZE, "the head has no holes");
+_Static_assert(sizeof(struct worker_msg_head) == WORKER_MSG_HEAD_SIZE, "the head has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the head is written as it lies in memory");
 
 int worker_msg_encode(const struct worker_msg *m, struct el_buf *out)
 {
-    const struct row *row = row_of(m->type);
+    const struct worker_msg_row *row = row_of(m->type);
     assert(row);
     size_t start = out->len;
-    struct head head = {.magic = WORKER_MSG_MAGIC, .type = (uint16_t)m->type, .seq = m->seq};
+    struct worker_msg_head head = {.magic = WORKER_MSG_MAGIC, .type = (uint16_t)m->type, .seq = m->seq};
     int bad = el_buf_put(out, &head, sizeof head);
     if (!bad)
         bad = el_fields_put(out, row->fields, &m->u);
@@ -67,7 +67,7 @@ int worker_msg_encode(const struct worker_msg *m, struct el_buf *out)
 
 int worker_msg_decode(const void *packet, size_t n, struct worker_msg *out, struct el_err *e)
 {
-    struct head head;
+    struct worker_msg_head head;
     memset(out, 0, sizeof *out);
     if (n < sizeof head || n > WORKER_MSG_PACKET_MAX)
         return el_fail(e, EL_EXIT_PROTOCOL, "packet of %zu bytes, %u to %u expected", n, WORKER_MSG_HEAD_SIZE,
@@ -78,7 +78,7 @@ int worker_msg_decode(const void *packet, size_t n, struct worker_msg *out, stru
     if (head.length != n - sizeof head || head.flags)
         return el_fail(e, EL_EXIT_PROTOCOL, "packet of %zu bytes that says it has %zu, flags 0x%x", n,
                        (size_t)head.length + sizeof head, head.flags);
-    const struct row *row = row_of(head.type);
+    const struct worker_msg_row *row = row_of(head.type);
     if (!row)
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol %u", head.type, WORKER_MSG_PROTO);
     out->type = (enum worker_msg_type)head.type;

@@ -17,7 +17,7 @@
 #define PACKETS_A_TURN 64    /* of one worker, before others have their turn */
 #define LAST_PACKETS   65536 /* of one that has ended: more than a socket's buffer holds */
 
-struct peer {
+struct worker_sock_peer {
     struct worker_sock *sock;
     unsigned worker;
     int fd; /* -1: no connection */
@@ -32,7 +32,7 @@ struct worker_sock {
     struct el_buf out;
     char *in; /* WORKER_MSG_PACKET_MAX + 1: one byte more than may come */
     unsigned workers;
-    struct peer *peer;
+    struct worker_sock_peer *peer;
     int turned[TURNED_MAX]; /* connections that were not taken, until others come: a close at once could overtake the
                                word */
     unsigned turned_next;
@@ -45,7 +45,7 @@ bool worker_sock_is_open(const struct worker_sock *s, unsigned worker)
 
 void worker_sock_close(struct worker_sock *s, unsigned worker)
 {
-    struct peer *p = &s->peer[worker];
+    struct worker_sock_peer *p = &s->peer[worker];
     if (p->fd < 0)
         return;
     loop_fd_free(p->watch);
@@ -54,7 +54,7 @@ void worker_sock_close(struct worker_sock *s, unsigned worker)
     p->watch = NULL;
 }
 
-static void lose(struct peer *p)
+static void lose(struct worker_sock_peer *p)
 {
     worker_sock_close(p->sock, p->worker);
     p->sock->ops.gone(p->sock->ctx, p->worker);
@@ -63,7 +63,7 @@ static void lose(struct peer *p)
 /* --- in --- */
 
 /* One packet: 1 it was told, 0 nothing is there, -1 the connection is over. */
-static int take_packet(struct peer *p)
+static int take_packet(struct worker_sock_peer *p)
 {
     struct worker_sock *s = p->sock;
     ssize_t n = recv(p->fd, s->in, WORKER_MSG_PACKET_MAX + 1, MSG_DONTWAIT | MSG_TRUNC);
@@ -87,7 +87,7 @@ static int take_packet(struct peer *p)
 
 static void on_packet(void *ctx, unsigned events)
 {
-    struct peer *p = ctx;
+    struct worker_sock_peer *p = ctx;
     (void)events;
     for (unsigned i = 0; i < PACKETS_A_TURN && p->fd >= 0; i++) {
         int got = take_packet(p);
@@ -100,7 +100,7 @@ static void on_packet(void *ctx, unsigned events)
 
 void worker_sock_finish(struct worker_sock *s, unsigned worker)
 {
-    struct peer *p = &s->peer[worker];
+    struct worker_sock_peer *p = &s->peer[worker];
     /* Another process may hold the same connection, and go on sending: it is not waited for. */
     for (unsigned i = 0; i < LAST_PACKETS && p->fd >= 0 && take_packet(p) > 0; i++)
         ;
@@ -131,7 +131,7 @@ static ssize_t send_packet(int fd, struct el_buf *packet, const int *fds, unsign
 
 void worker_sock_send(struct worker_sock *s, unsigned worker, const struct worker_msg *m, const int *fds, unsigned n)
 {
-    struct peer *p = &s->peer[worker];
+    struct worker_sock_peer *p = &s->peer[worker];
     assert(n <= WORKER_SOCK_FDS_MAX);
     if (p->fd < 0)
         return;
@@ -177,7 +177,7 @@ static void on_connection(void *ctx, int fd)
         turn_away(s, fd, "this process is no worker of this elrun");
         return;
     }
-    struct peer *p = &s->peer[worker];
+    struct worker_sock_peer *p = &s->peer[worker];
     if (p->fd >= 0 && has_ended(p->fd))
         worker_sock_finish(s, (unsigned)worker);
     if (p->fd >= 0) {
@@ -210,7 +210,7 @@ struct worker_sock *worker_sock_new(struct loop *l, const char *path, unsigned w
     }
     s->out = EL_BUF_INIT(NULL, WORKER_MSG_PACKET_MAX);
     for (unsigned i = 0; i < workers; i++)
-        s->peer[i] = (struct peer){.sock = s, .worker = i, .fd = -1};
+        s->peer[i] = (struct worker_sock_peer){.sock = s, .worker = i, .fd = -1};
     s->gate = unix_listener_new(l, path, SOCK_SEQPACKET, (int)workers, on_connection, s, e);
     if (!s->gate) {
         worker_sock_free(s);

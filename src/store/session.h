@@ -48,7 +48,7 @@ struct session {
     uint8_t end;   /* enum session_end, once SESSION_ENDED */
     bool busy;     /* with `in` or `answer`, which must stay where they are */
     struct kv *kv;
-    struct wire wire;
+    struct store_wire wire;
     struct el_buf in;     /* the beginning of a request whose rest has not come; no memory while there is none */
     struct reply *answer; /* to the last request: what is too long to be sent with the others */
     size_t toil;          /* of the last session_feed(): lists that were told of keys that it deleted */

@@ -61,14 +61,14 @@ uint64_t wire_get_u64(const char *bytes)
     return le64toh(x);
 }
 
-static EL_COLD enum wire_scan bad(struct wire *w, enum wire_error why)
+static EL_COLD enum wire_scan bad(struct store_wire *w, enum wire_error why)
 {
     w->error = (uint8_t)why;
     return WIRE_BAD;
 }
 
 /* Torch 2.1 numbers its operations otherwise from 7 up; 8 cannot be told apart and is the legacy one. */
-static EL_COLD bool is_torch_2_1(struct wire *w, uint8_t code)
+static EL_COLD bool is_torch_2_1(struct store_wire *w, uint8_t code)
 {
     w->ordinary |= code <= 6;
     return (code >= 9 && code <= 11) || (code == 7 && w->ordinary);
@@ -81,7 +81,7 @@ struct cursor {
 };
 
 /* Are the next n bytes not there yet? */
-static inline bool lacks(struct wire *w, const struct cursor *c, size_t n)
+static inline bool lacks(struct store_wire *w, const struct cursor *c, size_t n)
 {
     if (EL_LIKELY(c->n - c->at >= n))
         return false;
@@ -90,7 +90,7 @@ static inline bool lacks(struct wire *w, const struct cursor *c, size_t n)
 }
 
 /* Takes a length and that many bytes, or stays in front of both. */
-static inline enum wire_scan take_string(struct wire *w, struct cursor *c, bool is_key, struct kv_bytes *x)
+static inline enum wire_scan take_string(struct store_wire *w, struct cursor *c, bool is_key, struct kv_bytes *x)
 {
     if (lacks(w, c, 8))
         return WIRE_MORE;
@@ -105,7 +105,7 @@ static inline enum wire_scan take_string(struct wire *w, struct cursor *c, bool 
 }
 
 /* A list may have many elements and come in many pieces: how far it has been walked is kept in *w. */
-static enum wire_scan take_list(struct wire *w, struct cursor *c, bool pairs, struct wire_request *r)
+static enum wire_scan take_list(struct store_wire *w, struct cursor *c, bool pairs, struct wire_request *r)
 {
     size_t start = c->at;
     struct kv_bytes x;
@@ -129,7 +129,7 @@ static enum wire_scan take_list(struct wire *w, struct cursor *c, bool pairs, st
     return WIRE_WHOLE;
 }
 
-static inline enum wire_scan take_fields(struct wire *w, struct cursor *c, unsigned shape, struct wire_request *r)
+static inline enum wire_scan take_fields(struct store_wire *w, struct cursor *c, unsigned shape, struct wire_request *r)
 {
     enum wire_scan scan = WIRE_WHOLE;
     if (shape & WIRE_KEY && (scan = take_string(w, c, true, &r->key)) != WIRE_WHOLE)
@@ -155,7 +155,7 @@ static inline enum wire_scan take_fields(struct wire *w, struct cursor *c, unsig
     return WIRE_WHOLE;
 }
 
-enum wire_scan wire_scan(struct wire *w, const char *bytes, size_t n, struct wire_request *r, size_t *length)
+enum wire_scan wire_scan(struct store_wire *w, const char *bytes, size_t n, struct wire_request *r, size_t *length)
 {
     struct cursor c = {bytes, n, 1};
     if (!n) {

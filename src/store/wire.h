@@ -91,7 +91,7 @@ struct wire_request {
 
 /* One connection's scan.  Zeroed and `dialect` set before the first byte; `ordinary` remembers that the connection
  * carried requests other than WATCH_KEY: only then is 7 torch 2.1's DELETE_KEY.  Of a request that is there in part: */
-struct wire {
+struct store_wire {
     enum wire_dialect dialect;
     bool ordinary;
     uint8_t error; /* enum wire_error */
@@ -105,7 +105,7 @@ enum wire_scan { WIRE_MORE, WIRE_WHOLE, WIRE_BAD };
 /* bytes: the request from its first byte on, as far as it is there; the same bytes plus more at the next call.
  * WIRE_WHOLE: *r is filled and *length says how long the request is; the scan stands at the next one.
  * WIRE_BAD: w->error says why; the connection is of no use any more. */
-enum wire_scan wire_scan(struct wire *w, const char *bytes, size_t n, struct wire_request *r, size_t *length);
+enum wire_scan wire_scan(struct store_wire *w, const char *bytes, size_t n, struct wire_request *r, size_t *length);
 
 /* Takes the next key or value from the front of a list that wire_scan() has walked. */
 struct kv_bytes wire_next(struct kv_bytes *list);

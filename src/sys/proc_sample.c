@@ -87,11 +87,11 @@ static bool same(const struct proc_sample_one *a, const struct proc_sample_one *
 }
 
 /* The groups told so far, by their first members. */
-struct told {
+struct proc_sample_told {
     unsigned n, first[PROC_SAMPLE_GROUPS_MAX];
 };
 
-static bool is_told(const struct told *t, const struct proc_sample_one *one, unsigned i)
+static bool is_told(const struct proc_sample_told *t, const struct proc_sample_one *one, unsigned i)
 {
     for (unsigned k = 0; k < t->n; k++)
         if (same(&one[t->first[k]], &one[i]))
@@ -116,7 +116,7 @@ static void put_group(struct el_buf *out, const char *noun, const struct proc_sa
 
 void proc_sample_text(struct el_buf *out, const char *noun, const struct proc_sample_one *one, unsigned n)
 {
-    struct told told = {0};
+    struct proc_sample_told told = {0};
     unsigned more = 0;
     for (unsigned doing = PROC_SAMPLE_STOPPED; doing <= PROC_SAMPLE_SLEEPING; doing++)
         for (unsigned i = 0; i < n; i++) {

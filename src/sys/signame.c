@@ -43,7 +43,7 @@
 /* SIGRTMIN is a function in glibc; the kernel's 32 and 33 are its own, so 34 is what every program sees. */
 enum { RT_MIN = 34, RT_MAX = 64 };
 
-static const struct row {
+static const struct signame_row {
     int number;
     const char *name, *meaning;
 } rows[] = {
@@ -52,7 +52,7 @@ static const struct row {
 #undef X
 };
 
-static const struct row *row_of(int number)
+static const struct signame_row *row_of(int number)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].number == number)
@@ -63,7 +63,7 @@ static const struct row *row_of(int number)
 const char *signame(int number, char out[SIGNAME_MAX])
 {
     assert(out);
-    const struct row *r = row_of(number);
+    const struct signame_row *r = row_of(number);
     if (r)
         snprintf(out, SIGNAME_MAX, "%s", r->name);
     else if (number == RT_MIN)
@@ -77,7 +77,7 @@ const char *signame(int number, char out[SIGNAME_MAX])
 
 const char *signame_meaning(int number)
 {
-    const struct row *r = row_of(number);
+    const struct signame_row *r = row_of(number);
     if (!r && number >= RT_MIN && number <= RT_MAX)
         return "real-time signal, which the program did not handle";
     return r ? r->meaning : "";

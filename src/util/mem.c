@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* In front of each block; 16 bytes keep malloc's alignment. */
-struct head {
+struct mem_head {
     size_t size; /* of the whole block, head included */
     size_t pad;
 };
 
-static_assert(sizeof(struct head) % 16 == 0, "blocks stay aligned");
+static_assert(sizeof(struct mem_head) % 16 == 0, "blocks stay aligned");
 
 static int fits(const struct el_mem *mem, size_t more)
 {
@@ -50,10 +50,10 @@ static void count(struct el_mem *mem, size_t add, size_t sub)
 
 void *el_alloc(struct el_mem *mem, size_t n)
 {
-    if (n > SIZE_MAX - sizeof(struct head))
+    if (n > SIZE_MAX - sizeof(struct mem_head))
         return NULL;
-    size_t size = n + sizeof(struct head);
-    struct head *h = permitted(mem, size) ? calloc(1, size) : NULL;
+    size_t size = n + sizeof(struct mem_head);
+    struct mem_head *h = permitted(mem, size) ? calloc(1, size) : NULL;
     if (!h)
         return NULL;
     h->size = size;
@@ -65,13 +65,13 @@ void *el_realloc(struct el_mem *mem, void *p, size_t n)
 {
     if (!p)
         return el_alloc(mem, n);
-    if (n > SIZE_MAX - sizeof(struct head))
+    if (n > SIZE_MAX - sizeof(struct mem_head))
         return NULL;
-    struct head *h = (struct head *)p - 1;
+    struct mem_head *h = (struct mem_head *)p - 1;
     size_t old = h->size, size = n + sizeof *h;
     if (size > old && !permitted(mem, size - old))
         return NULL;
-    struct head *grown = realloc(h, size);
+    struct mem_head *grown = realloc(h, size);
     if (!grown)
         return NULL;
     grown->size = size;
@@ -83,7 +83,7 @@ void el_free(struct el_mem *mem, void *p)
 {
     if (!p)
         return;
-    struct head *h = (struct head *)p - 1;
+    struct mem_head *h = (struct mem_head *)p - 1;
     count(mem, 0, h->size);
     free(h);
 }

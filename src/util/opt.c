@@ -13,7 +13,7 @@
 #define NAME_MAX_BYTES 64
 
 /* One parse under way. */
-struct scan {
+struct opt_scan {
     const struct opt_table *t;
     char *target;
     struct opt_result *result;
@@ -67,7 +67,7 @@ static const char *row_arg_text(const struct opt_row *row)
 }
 
 /* word is as typed, with its dashes. */
-static int fail_unknown(const struct scan *s, const char *word)
+static int fail_unknown(const struct opt_scan *s, const char *word)
 {
     char shown[EL_SHOW_MAX], name[NAME_MAX_BYTES];
     el_show(word, shown);
@@ -84,7 +84,7 @@ static int fail_unknown(const struct scan *s, const char *word)
     return el_fail(s->e, EL_EXIT_USAGE, "unknown option %s", shown);
 }
 
-static int fail_ambiguous(const struct scan *s, const char *name)
+static int fail_ambiguous(const struct opt_scan *s, const char *name)
 {
     char list[256];
     size_t used = 0;
@@ -101,7 +101,7 @@ static int fail_ambiguous(const struct scan *s, const char *name)
 }
 
 /* The row that "--name[=value]" means, or NULL and an error. */
-static const struct opt_row *find_long(const struct scan *s, const char *word)
+static const struct opt_row *find_long(const struct opt_scan *s, const char *word)
 {
     char name[NAME_MAX_BYTES];
     const struct opt_row *found = NULL;
@@ -207,7 +207,7 @@ static int set_choice(const struct opt_row *row, void *at, const char *value, st
 }
 
 /* value: NULL for a row that takes none. */
-static int convert(const struct scan *s, const struct opt_row *row, const char *value)
+static int convert(const struct opt_scan *s, const struct opt_row *row, const char *value)
 {
     void *at = row->offset == OPT_NOWHERE ? NULL : s->target + row->offset;
     assert((value != NULL) == (row->arg != NULL));
@@ -237,7 +237,7 @@ static int convert(const struct scan *s, const struct opt_row *row, const char *
     return el_fail(s->e, EL_EXIT_SOFTWARE, "a row of an unknown type");
 }
 
-static int apply(const struct scan *s, const struct opt_row *row, const char *value, int from)
+static int apply(const struct opt_scan *s, const struct opt_row *row, const char *value, int from)
 {
     s->result->seen[row - s->t->rows] = (unsigned char)from;
     return convert(s, row, value);
@@ -252,7 +252,7 @@ static bool looks_like_option(const char *word)
     return word[0] == '-' && word[1] && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.' && !strchr(word, ' ');
 }
 
-static int fail_no_value(const struct scan *s, const struct opt_row *row)
+static int fail_no_value(const struct opt_scan *s, const struct opt_row *row)
 {
     char shown[EL_SHOW_MAX];
     if (s->at >= s->argc)
@@ -262,7 +262,7 @@ static int fail_no_value(const struct scan *s, const struct opt_row *row)
 }
 
 /* inline_value: what stands behind "=" or behind the letter, NULL if nothing does. */
-static int take(struct scan *s, const struct opt_row *row, const char *inline_value)
+static int take(struct opt_scan *s, const struct opt_row *row, const char *inline_value)
 {
     char shown[EL_SHOW_MAX];
     const char *value = inline_value;
@@ -283,7 +283,7 @@ static int take(struct scan *s, const struct opt_row *row, const char *inline_va
 }
 
 /* "-r3", "-r=3", "-r" "3", "-qv" */
-static int take_letters(struct scan *s, const char *word)
+static int take_letters(struct opt_scan *s, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
         const struct opt_row *row = find_letter(s->t, *p);
@@ -299,7 +299,7 @@ static int take_letters(struct scan *s, const char *word)
 }
 
 /* An operand between options goes behind all words that are not looked at yet, and the others that did. */
-static void put_off(struct scan *s, int all)
+static void put_off(struct opt_scan *s, int all)
 {
     char *word = s->argv[s->at];
     memmove(&s->argv[s->at], &s->argv[s->at + 1], (size_t)(all - s->at - 1) * sizeof word);
@@ -308,7 +308,7 @@ static void put_off(struct scan *s, int all)
 }
 
 /* Those come first again: what is left are operands, too. */
-static void put_back(struct scan *s, int all)
+static void put_back(struct opt_scan *s, int all)
 {
     for (; s->argc < all; s->argc++) {
         char *last = s->argv[all - 1];
@@ -317,7 +317,7 @@ static void put_back(struct scan *s, int all)
     }
 }
 
-static int take_words(struct scan *s)
+static int take_words(struct opt_scan *s)
 {
     int all = s->argc;
     while (s->at < s->argc && !s->result->stop) {
@@ -348,7 +348,7 @@ static int take_words(struct scan *s)
 
 /* --- environment and defaults ------------------------------------------------------------------------------------- */
 
-static int take_flag_from_env(const struct scan *s, const struct opt_row *row, const char *value)
+static int take_flag_from_env(const struct opt_scan *s, const struct opt_row *row, const char *value)
 {
     int64_t number;
     if (el_parse_i64(value, &number))
@@ -356,14 +356,14 @@ static int take_flag_from_env(const struct scan *s, const struct opt_row *row, c
     return number ? apply(s, row, NULL, FROM_ENV) : 0;
 }
 
-static int take_env(const struct scan *s, const struct opt_row *row, const char *name, const char *value)
+static int take_env(const struct opt_scan *s, const struct opt_row *row, const char *name, const char *value)
 {
     char shown[EL_SHOW_MAX];
     int failed = row->arg ? apply(s, row, value, FROM_ENV) : take_flag_from_env(s, row, value);
     return failed ? el_prefix(s->e, "%s=%s", name, el_show(value, shown)) : 0;
 }
 
-static int take_rest(const struct scan *s, char **env)
+static int take_rest(const struct opt_scan *s, char **env)
 {
     for (size_t i = 0; i < s->t->n; i++) {
         const struct opt_row *row = &s->t->rows[i];
@@ -387,7 +387,7 @@ static int take_rest(const struct scan *s, char **env)
 int opt_parse(const struct opt_table *t, int argc, char **argv, char **env, void *target, struct opt_result *result,
               struct el_err *e)
 {
-    struct scan s = {.t = t, .target = target, .result = result, .e = e, .argc = argc, .argv = argv};
+    struct opt_scan s = {.t = t, .target = target, .result = result, .e = e, .argc = argc, .argv = argv};
     assert(t->n <= OPT_ROWS_MAX && argc >= 0);
     memset(result, 0, sizeof *result);
     if (take_words(&s))

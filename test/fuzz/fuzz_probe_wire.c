@@ -9,7 +9,7 @@ static void check(const char *line, size_t n)
 {
     struct el_buf one = EL_BUF_INIT(NULL, 0), two = EL_BUF_INIT(NULL, 0);
     struct el_err e = {0};
-    struct wire a, b;
+    struct probe_wire a, b;
     char text[64];
     if (wire_decode(line, n, &a, &e) == 0) {
         assert(wire_encode(&a, &one) == 0 && one.len <= 2 * WIRE_LINE_MAX);

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     failure_add_stderr(&f, (const char *)data, n, &mem);
     failure_judge(&f, false, false);
     const struct failure *const all[] = {&f};
-    struct report r = {.script = "train.py", .failures = all, .failures_count = 1};
+    struct failure_report r = {.script = "train.py", .failures = all, .failures_count = 1};
     struct el_buf text = EL_BUF_INIT(&mem, 1 << 20), json = EL_BUF_INIT(&mem, 1 << 20);
     assert(summary_write(&r, &text, &summary_plain, 0) == 0 && summary_json(&r, &json) == 0);
     check_utf8(text.v, text.len);

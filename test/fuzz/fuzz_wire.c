@@ -26,7 +26,7 @@ static void walk(const struct wire_request *r)
 
 /* Scans one request that begins at bytes, piece by piece.  Each piece is a block of its own, so that a sanitizer sees
  * every step beyond it. */
-static enum wire_scan in_pieces(struct wire *w, const char *bytes, size_t n, size_t step, struct wire_request *r,
+static enum wire_scan in_pieces(struct store_wire *w, const char *bytes, size_t n, size_t step, struct wire_request *r,
                                 char **block, size_t *length)
 {
     for (size_t there = 0;; there += step) {
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)
         return 0;
-    struct wire one = {.dialect = data[0] & 1 ? WIRE_LEGACY : WIRE_MODERN}, two = one;
+    struct store_wire one = {.dialect = data[0] & 1 ? WIRE_LEGACY : WIRE_MODERN}, two = one;
     size_t step = (size_t)data[1] % 17 + 1;
     const char *bytes = (const char *)data + 2;
     size_t n = size - 2;

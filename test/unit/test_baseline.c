@@ -99,7 +99,7 @@ static void test_lines(void)
 {
     uint32_t milli[METRIC_COUNT] = {[METRIC_HOST_MEM] = 300000, [METRIC_TCP_LAT] = 9};
     struct el_buf out = EL_BUF_INIT(NULL, 0);
-    struct wire w;
+    struct probe_wire w;
     unsigned lines = 0;
     ok(baseline_lines(&b, &out) == 0, "lines for the coordinator");
     for (const char *at = el_buf_cstr(&out), *end; (end = strchr(at, '\n')); at = end + 1, lines++) {

@@ -17,7 +17,7 @@ static struct child_end last;
 static unsigned ends;
 static int sh;
 
-static void on_line(void *ctx, unsigned child, const struct wire *w, const char *text, size_t n)
+static void on_line(void *ctx, unsigned child, const struct probe_wire *w, const char *text, size_t n)
 {
     (void)ctx, (void)child;
     snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "<%s:%.*s>", wire_name(w->type), (int)n, text);
@@ -67,7 +67,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     reap_scan(reap);
 }
 
-static int start(const char *script, const struct wire *order, el_usec limit)
+static int start(const char *script, const struct probe_wire *order, el_usec limit)
 {
     char word[] = "sh", c[] = "-c", text[512];
     char *argv[] = {word, c, text, NULL};
@@ -126,7 +126,7 @@ int main(void)
     is_str(run("trap '' TERM INT HUP; sleep 1000 & sleep 1000", EL_MS(300)), "time out",
            "nor does it help to ignore signals");
 
-    struct wire order;
+    struct probe_wire order;
     wire_init(&order, WIRE_CHECK_ORDER);
     order.u.check_order.group = "disk";
     lines[0] = 0;

@@ -13,7 +13,7 @@ static void tell(struct health_check *p, unsigned node, int64_t wall_us)
         .number = 1, .coord = 2, .probe = 3, .rail = -1, .outcome = HEALTH_CHECK_OK, .text = ""};
     struct el_buf line = EL_BUF_INIT(NULL, 0);
     char text[CLOCKS_TEXT];
-    struct wire w;
+    struct probe_wire w;
     clocks_line(wall_us, text, &w);
     wire_encode(&w, &line);
     m.lines = el_buf_cstr(&line);
@@ -51,7 +51,7 @@ static void test_check(void)
 int main(void)
 {
     char text[CLOCKS_TEXT];
-    struct wire w;
+    struct probe_wire w;
     int64_t at = 7, many[301];
     clocks_line(-1764000000 * S, text, &w);
     ok(clocks_take(&w, &at) && at == -1764000000 * S, "a line, and what it says");

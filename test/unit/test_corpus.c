@@ -65,7 +65,7 @@ static void judge_case(const char *name, const struct failure *f, const struct w
 static void judge_words(const char *name, const struct failure *f, const struct wanted *w)
 {
     const struct failure *const all[] = {f};
-    struct report r = {.script = "train.py", .failures = all, .failures_count = 1};
+    struct failure_report r = {.script = "train.py", .failures = all, .failures_count = 1};
     struct el_buf verdict = EL_BUF_INIT(NULL, 0);
     char what[400];
     summary_verdict(&r, &verdict);
@@ -94,7 +94,7 @@ static void describe(const struct failure *f, struct el_buf *out)
 {
     const struct traceback *t = &f->found;
     const struct failure *const all[] = {f};
-    struct report r = {.script = "train.py", .failures = all, .failures_count = 1};
+    struct failure_report r = {.script = "train.py", .failures = all, .failures_count = 1};
     el_buf_printf(out, "kind: %s%s%s%s%s\n", kinds[t->kind], t->headless ? " headless" : "",
                   t->chained ? " chained" : "", t->nested ? " nested" : "", t->in_thread ? " in_thread" : "");
     el_buf_printf(out, "type: %s\nmessage: %s\n", t->type, t->message);

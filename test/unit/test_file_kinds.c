@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 enum { ENTRIES = 9, NAMES = 8 };
 

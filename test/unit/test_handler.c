@@ -2,7 +2,7 @@
 #include "failure/handler.h"
 
 #include "lib/tap.h"
-#include "util/auto.h"
+#include "util/array.h"
 
 #define TB   "Traceback (most recent call last):\n"
 #define MAIN "  File \"/w/train.py\", line 3, in <module>\n    import flash\n"

@@ -114,7 +114,7 @@ static void test_report(void)
         failure_judge(&f[i], true, false);
     }
     f[1].odd = true;
-    struct report r = {.script = "train.py", .failures = all, .failures_count = 4};
+    struct failure_report r = {.script = "train.py", .failures = all, .failures_count = 4};
     struct el_buf out = EL_BUF_INIT(NULL, 1 << 16);
     ok(summary_verdict(&r, &out) == 0 &&
            strcmp(el_buf_cstr(&out),

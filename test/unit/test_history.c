@@ -100,7 +100,7 @@ static void test_full(void)
 static void test_line(void)
 {
     char to[HISTORY_NOTE_MAX];
-    struct wire w;
+    struct probe_wire w;
     history_line("failed 2 of 3 probes", &w);
     ok(history_take(&w, to, sizeof to), "a line for the coordinator");
     is_str(to, "failed 2 of 3 probes", "and what it says");

@@ -27,7 +27,7 @@ static bool row(struct msg_report_row r)
 
 static const char *summary(struct el_buf *out, bool json)
 {
-    struct report r = job_report_view(&j);
+    struct failure_report r = job_report_view(&j);
     j.job.log_host = "node-1";
     out->len = 0;
     r.script = "train.py";

@@ -52,7 +52,7 @@ static void find_things(unsigned n, bool warn)
     findings_put(&found[n]->findings, &f);
 }
 
-static struct report play(const struct world *w)
+static struct probe_report play(const struct world *w)
 {
     struct plan_conf conf = PLAN_CONF_INIT;
     const struct plan_pair *pair;
@@ -71,16 +71,16 @@ static struct report play(const struct world *w)
             struct pair_result r = result_of(w, &pair[i]);
             plan_result(p, i, &r);
         }
-    return (struct report){.plan = p,
-                           .found = (const struct found *const *)found,
-                           .note = note,
-                           .took_ms = 12345,
-                           .backend = "nccl",
-                           .utf8 = true,
-                           .columns = 120,
-                           .number = 7,
-                           .coord = 0xabcdef,
-                           .probe = 2};
+    return (struct probe_report){.plan = p,
+                                 .found = (const struct found *const *)found,
+                                 .note = note,
+                                 .took_ms = 12345,
+                                 .backend = "nccl",
+                                 .utf8 = true,
+                                 .columns = 120,
+                                 .number = 7,
+                                 .coord = 0xabcdef,
+                                 .probe = 2};
 }
 
 static unsigned lines_of(const char *text)
@@ -91,7 +91,7 @@ static unsigned lines_of(const char *text)
     return n;
 }
 
-static const char *text_of(const struct report *r, struct el_buf *b)
+static const char *text_of(const struct probe_report *r, struct el_buf *b)
 {
     el_buf_free(b);
     *b = EL_BUF_INIT(NULL, 0);
@@ -101,7 +101,7 @@ static const char *text_of(const struct report *r, struct el_buf *b)
 
 static void test_eight(void)
 {
-    struct report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     note[5] = "bad twice this week";
     is_str(
@@ -160,7 +160,7 @@ static void test_eight(void)
 
 static void test_forms(void)
 {
-    struct report r = play(&(struct world){.nodes = 16, .rails = 1, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 16, .rails = 1, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     ok(!strchr(text_of(&r, &b), '\033'), "no colours where there is no terminal");
     r.colour = true;
@@ -199,7 +199,7 @@ static size_t squeeze(const char *text, char *to)
 static void test_narrow(void)
 {
     static char whole[65536], narrow[65536];
-    struct report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     r.columns = 0;
     squeeze(text_of(&r, &b), whole);
@@ -227,7 +227,7 @@ static void test_narrow(void)
 
 static void test_many(void)
 {
-    struct report r = play(&(struct world){.nodes = 64, .rails = 8, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 64, .rails = 8, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     const char *text = text_of(&r, &b);
     ok(lines_of(text) <= 24, "64 nodes fit on one screen");
@@ -244,7 +244,7 @@ static void test_many(void)
 
 static void test_one(void)
 {
-    struct report r = play(&(struct world){.nodes = 1, .rails = 1});
+    struct probe_report r = play(&(struct world){.nodes = 1, .rails = 1});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     r.backend = NULL;
     is_str(text_of(&r, &b),
@@ -279,7 +279,7 @@ static void test_one(void)
 
 static void test_ways(void)
 {
-    struct report r = play(&(struct world){.nodes = 10, .rails = 1, .domains = true});
+    struct probe_report r = play(&(struct world){.nodes = 10, .rails = 1, .domains = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     const char *text = text_of(&r, &b);
     const char *way = strstr(text, "  domains 0 and 1: ");
@@ -297,7 +297,7 @@ static void test_ways(void)
 static void test_slow_status(void)
 {
     struct world w = {.nodes = 4, .rails = 1, .broken = true}; /* 5 is not there: 3 is slow */
-    struct report r = play(&w);
+    struct probe_report r = play(&w);
     is_num(report_status(&r, false, false), 0, "a straggler is told, no more");
     is_num(report_status(&r, true, false), 3, "... --strict minds");
     is_num(report_status(&r, false, true), 1, "... --exclude-straggler holds it for bad");
@@ -306,7 +306,7 @@ static void test_slow_status(void)
 
 static void test_noise(void)
 {
-    struct report r = play(&(struct world){.nodes = 4, .rails = 1, .noisy = true});
+    struct probe_report r = play(&(struct world){.nodes = 4, .rails = 1, .noisy = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     ok(strstr(text_of(&r, &b), "\n  bandwidth: went up and down so much"),
        "what was too noisy to compare nodes by is told");
@@ -319,7 +319,7 @@ static void test_noise(void)
 
 static void test_json(void)
 {
-    struct report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 8, .rails = 4, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     report_json(&r, &b);
     json_error_t e;
@@ -349,7 +349,7 @@ static void test_json(void)
 /* What does not fit is told in brief, and is whole. */
 static void test_brief(void)
 {
-    struct report r = play(&(struct world){.nodes = 1000, .rails = 1, .broken = true});
+    struct probe_report r = play(&(struct world){.nodes = 1000, .rails = 1, .broken = true});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     report_json(&r, &b);
     size_t whole = b.len;
@@ -377,7 +377,7 @@ static void test_brief(void)
 
 static void test_all(void)
 {
-    struct report r = play(&(struct world){.nodes = 4, .rails = 1});
+    struct probe_report r = play(&(struct world){.nodes = 4, .rails = 1});
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     ok(!strstr(text_of(&r, &b), "all checks of"), "of many nodes what is in order is not told");
     r.all = true;
@@ -395,7 +395,7 @@ static void test_round(void)
 {
     struct world w = {.nodes = 8, .rails = 1, .broken = true};
     struct plan_conf conf = PLAN_CONF_INIT;
-    struct report r = {.plan = plan_new(8, &conf, NULL)};
+    struct probe_report r = {.plan = plan_new(8, &conf, NULL)};
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     const struct plan_pair *pair;
     for (unsigned n = 0; n < 8; n++)
@@ -424,7 +424,7 @@ static void test_round(void)
 static void test_round_is_bounded(void)
 {
     struct plan_conf conf = PLAN_CONF_INIT;
-    struct report r = {.plan = plan_new(64, &conf, NULL)};
+    struct probe_report r = {.plan = plan_new(64, &conf, NULL)};
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     const struct plan_pair *pair;
     char name[PLAN_NAME_MAX];
@@ -452,7 +452,7 @@ static void test_round_is_bounded(void)
 static int print_json(void)
 {
     struct world w = {.nodes = 10, .rails = 2, .broken = true, .domains = true};
-    struct report r = play(&w);
+    struct probe_report r = play(&w);
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     for (unsigned n = 0; n < 10; n++)
         plan_domain_label(r.plan, n, n % 2 ? "rack-b" : "rack-a");

@@ -209,8 +209,7 @@ static void test_page(void)
     b.phase = WORKER_STATUS_BLOCKED;
     is_num(worker_status_begun(&b), 5, "a step that waits to be begun does not count");
     worker_status_announce(&a, NOTICE_DRAIN, 8, 77);
-    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == NOTICE_DRAIN &&
-               a.notice_deadline_ns == 77,
+    is_num(a.boundary_step == 8 && a.limit_step == 8 && a.notice_why == NOTICE_DRAIN && a.notice_deadline_ns == 77,
            true, "a boundary is the limit, too");
     a.live_step = 8;
     is_num(worker_status_is_past(&a, 8), true, "a worker that did not see it is past it");

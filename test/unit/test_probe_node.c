@@ -57,7 +57,7 @@ static void test_jobs(void)
 static enum rail_outcome end_rail(const char *class, struct child_end end, uint64_t quota, char reason[PLAN_REASON_MAX])
 {
     struct node_rail r = {.failed = false};
-    struct wire w;
+    struct probe_wire w;
     if (class) {
         wire_init(&w, WIRE_ERR);
         w.u.err.class = class;
@@ -140,7 +140,7 @@ static void test_parted(void)
 static void test_values(void)
 {
     struct node_rail r = {.failed = false};
-    struct wire w;
+    struct probe_wire w;
     wire_init(&w, WIRE_M);
     w.u.m = (struct wire_m){.name = "tcp_bw64m", .rail = 0, .n = 20, .min = 1, .median = 2.5, .p95 = 3, .unit = "GB/s"};
     node_rail_take(&r, &w);
@@ -159,7 +159,7 @@ static void test_values(void)
 
 static void test_orders(void)
 {
-    struct wire w;
+    struct probe_wire w;
     conf.local = "10.0.0.5";
     node_pair_order(&conf, 3, NULL, "c01", &w);
     ok(!w.u.pair_order.guest && w.u.pair_order.rail == 3 && w.u.pair_order.bytes == 64u << 20 &&
@@ -182,7 +182,7 @@ static void test_ways(void)
                                         "a b,", "eth0,eth0", "1,2,1",      "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
     struct probe_rails r = {.n = 0};
     struct el_err e = {0};
-    struct wire w;
+    struct probe_wire w;
     ok(probe_rails_parse("16", &r, &e) == 0 && r.n == 16 && !probe_rails_name(&r, 0), "so many connections");
     ok(probe_rails_parse("eth1,10.0.2.7", &r, &e) == 0 && r.n == 2, "or interfaces and addresses");
     is_str(probe_rails_name(&r, 1), "10.0.2.7", "each is known by its number");
@@ -269,13 +269,13 @@ static void test_found(void)
     memset(&b, 0, sizeof b);
     ok(found_encode(&a, &one) == 0, "as lines");
     for (char *line = (char *)(uintptr_t)el_buf_cstr(&one), *end; (end = strchr(line, '\n')); line = end + 1) {
-        struct wire w;
+        struct probe_wire w;
         ok(wire_decode(line, (size_t)(end - line), &w, &e) == 0 && found_take(&b, &w), "one of them");
         wire_release(&w);
     }
     found_encode(&b, &two);
     is_str(el_buf_cstr(&two), el_buf_cstr(&one), "what was put together says the same");
-    struct wire w;
+    struct probe_wire w;
     wire_init(&w, WIRE_M);
     w.u.m.name = "burn";
     w.u.m.median = 1;

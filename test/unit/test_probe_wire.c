@@ -7,14 +7,14 @@
 
 static struct el_buf out;
 
-static const char *encoded(const struct wire *w)
+static const char *encoded(const struct probe_wire *w)
 {
     out.len = 0;
     wire_encode(w, &out);
     return el_buf_cstr(&out);
 }
 
-static int decode(const char *line, struct wire *w)
+static int decode(const char *line, struct probe_wire *w)
 {
     struct el_err e = {0};
     return wire_decode(line, strlen(line), w, &e);
@@ -23,7 +23,7 @@ static int decode(const char *line, struct wire *w)
 static void test_kinds(void)
 {
     for (unsigned t = WIRE_NONE + 1; t <= WIRE_CHECK_ORDER; t++) {
-        struct wire a, b;
+        struct probe_wire a, b;
         char first[WIRE_LINE_MAX];
         wire_init(&a, (enum wire_type)t);
         snprintf(first, sizeof first, "%s", encoded(&a));
@@ -35,7 +35,7 @@ static void test_kinds(void)
 
 static void test_values(void)
 {
-    struct wire a, b;
+    struct probe_wire a, b;
     wire_init(&a, WIRE_M);
     a.u.m.name = "tcp_bw64m";
     a.u.m.unit = "GB/s";
@@ -82,7 +82,7 @@ static void test_refused(void)
         "{\"t\":\"end\"} x",
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct wire w;
+        struct probe_wire w;
         ok(decode(bad[i], &w) < 0 && w.type == WIRE_NONE, bad[i]);
     }
 }

@@ -15,7 +15,7 @@ static const char *told(const char *text)
     f.code = 1;
     failure_add_stderr(&f, text, strlen(text), NULL);
     failure_judge(&f, false, false);
-    struct report r = {.script = "t.py", .failures = all, .failures_count = 1};
+    struct failure_report r = {.script = "t.py", .failures = all, .failures_count = 1};
     summary_write(&r, &page, &summary_plain, 0);
     snprintf(out, sizeof out, "%s", el_buf_cstr(&page));
     el_buf_free(&page);
@@ -51,7 +51,7 @@ static void test_nested(void)
     errfile_end(&e);
     failure_add_file(&f, &e, NULL);
     failure_judge(&f, false, false);
-    struct report r = {.script = "t.py", .failures = all, .failures_count = 1};
+    struct failure_report r = {.script = "t.py", .failures = all, .failures_count = 1};
     summary_write(&r, &page, &summary_plain, 0);
     is_num(count(el_buf_cstr(&page), "ValueError: no x"), 1, "the exception of an elrun inside is told once");
     ok(strstr(el_buf_cstr(&page), "line 3, in f"), "... with its frames");

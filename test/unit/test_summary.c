@@ -12,7 +12,7 @@ static struct failure all[100];
 static const struct failure *refs[100];
 static struct el_mem mem = EL_MEM_INIT(0);
 
-static struct failure *add(struct report *r, enum failure_end end, int code)
+static struct failure *add(struct failure_report *r, enum failure_end end, int code)
 {
     struct failure *f = &all[r->failures_count];
     failure_init(f);
@@ -29,12 +29,12 @@ static struct failure *add(struct report *r, enum failure_end end, int code)
     return f;
 }
 
-static struct report start(void)
+static struct failure_report start(void)
 {
-    return (struct report){.script = "train.py", .failures = refs};
+    return (struct failure_report){.script = "train.py", .failures = refs};
 }
 
-static void finish(struct report *r)
+static void finish(struct failure_report *r)
 {
     for (unsigned i = 0; i < r->failures_count; i++)
         failure_free(&all[i], &mem);
@@ -51,7 +51,8 @@ static void judge_stopped(unsigned from, unsigned to)
         failure_judge(&all[i], true, false);
 }
 
-static void golden_at(const struct report *r, const char *name, const struct summary_style *style, unsigned columns)
+static void golden_at(const struct failure_report *r, const char *name, const struct summary_style *style,
+                      unsigned columns)
 {
     char path[200], want[20000];
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
@@ -78,7 +79,7 @@ static void golden_at(const struct report *r, const char *name, const struct sum
     el_buf_free(&out);
 }
 
-static void golden(const struct report *r, const char *name, const struct summary_style *style)
+static void golden(const struct failure_report *r, const char *name, const struct summary_style *style)
 {
     golden_at(r, name, style, 0);
 }
@@ -89,7 +90,7 @@ static const char trace[] =
 
 static void test_exception(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     r.restarts = r.restarts_max = 3;
     r.log_dir = "/tmp/elrun_a/none_b";
     add(&r, FAILURE_SIGNAL, 15);
@@ -109,7 +110,7 @@ static void test_exception(void)
 /* What elrun did to a worker that hung says nothing of the program. */
 static void test_hung(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_SIGNAL, 6);
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
     f->hung = true;
@@ -126,7 +127,7 @@ static void test_hung(void)
 /* The same job as torchrun saw it in test/data/failures/nested_record: its fields, in its order. */
 static void test_record(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     add(&r, FAILURE_SIGNAL, 15);
     failure_judge(&all[0], true, false);
     struct failure *f = add(&r, FAILURE_EXIT, 1);
@@ -148,7 +149,7 @@ static void test_record(void)
 
 static void test_no_traceback(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_EXIT, 3);
     failure_judge(f, false, false);
     golden(&r, "not_looked", &summary_plain);
@@ -166,7 +167,7 @@ static void test_no_traceback(void)
 
 static void test_signals(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_SIGNAL, 9);
     f->at += EL_SEC(9);
     failure_judge(f, false, false);
@@ -193,7 +194,7 @@ static void test_signals(void)
 
 static void test_storm(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     for (int i = 0; i < 100; i++)
         failure_judge(add(&r, FAILURE_EXIT, 7), i == 40 || i == 41, false);
     golden(&r, "storm", &summary_plain);
@@ -203,7 +204,7 @@ static void test_storm(void)
 /* Eight ranks whose peer went away: the same words but for the port. */
 static void test_followers(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
     char text[400];
     failure_judge(add(&r, FAILURE_SIGNAL, 9), false, false);
@@ -230,7 +231,7 @@ static void test_followers(void)
 static void test_alike(void)
 {
     static const char *const ways[] = {"recv", "send", "recv"};
-    struct report r = start();
+    struct failure_report r = start();
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
     char text[400];
     for (int i = 0; i < 3; i++) {
@@ -299,7 +300,7 @@ static void test_evidence(void)
          FAILURE_EXIT, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct report r = start();
+        struct failure_report r = start();
         struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
         struct failure *f = add(&r, rows[i].end, rows[i].code);
         stderr_of(f, rows[i].text);
@@ -318,7 +319,7 @@ static void test_evidence(void)
 /* What a terminal is given: nothing wider than it, but for words that are. */
 static void test_widths(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     char name[40];
     static const unsigned widths[] = {40, 80, 120};
     r.restarts = 1;
@@ -367,7 +368,7 @@ static void test_widths(void)
 /* Of one worker whose stderr stands above, only what it did not say. */
 static void test_shown(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_EXIT, 1);
     r.stderr_shown = r.again = true;
     r.restarts_max = 3;
@@ -380,7 +381,7 @@ static void test_shown(void)
 /* Several that failed by themselves at one time are all there. */
 static void test_several(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct el_buf out = EL_BUF_INIT(&mem, 1 << 20);
     char text[300];
     for (int i = 0; i < 6; i++) {
@@ -402,7 +403,7 @@ static void test_several(void)
 /* A message of 64 KiB in one line and a deep stack: the report stays on a screen or two. */
 static void test_long(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_EXIT, 1);
     struct el_buf b = EL_BUF_INIT(NULL, 0), out = EL_BUF_INIT(&mem, 1 << 20);
     el_buf_puts(&b, "Traceback (most recent call last):\n");
@@ -453,7 +454,7 @@ static void test_long(void)
 
 static void test_errfile(void)
 {
-    struct report r = start();
+    struct failure_report r = start();
     struct failure *f = add(&r, FAILURE_SIGNAL, 11);
     failure_judge(f, false, false);
     struct el_buf out = EL_BUF_INIT(&mem, 0);

@@ -159,7 +159,7 @@ const char *fault_word(enum fault f)
 
 void fault_say(const char *stage, int code, const char *name, enum fault f, const char *text, const char *advice)
 {
-    struct line l;
+    struct say_line l;
     line_begin(&l, "err");
     line_str(&l, "stage", stage);
     line_int(&l, "code", code);

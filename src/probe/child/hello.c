@@ -57,7 +57,7 @@ void hello_open(const struct order *o, struct cuda *cu, struct nccl *nc)
     watch_step("context", o->init_ms);
     cuda_use(cu, (int)o->gpu);
     cuda_must(cu, cu->cudaDeviceGetPCIBusId(bus, sizeof bus, (int)o->gpu));
-    struct line l;
+    struct say_line l;
     line_begin(&l, "hello");
     line_int(&l, "pid", getpid());
     line_int(&l, "gpu", (long long)o->gpu);

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         watch_start(o.grace_ms);
         bool fine = role_list[i].run(&o);
         watch_end();
-        struct line l;
+        struct say_line l;
         line_begin(&l, "end");
         line_bool(&l, "ok", fine);
         line_end(&l);

@@ -103,7 +103,7 @@ bool role_nvml(const struct order *o)
     int rc = nvml_open(&n, o->nvml, why, sizeof why);
     if (rc != 0)
         return no_library(o, rc, why);
-    struct line l;
+    struct say_line l;
     line_begin(&l, "hello");
     char driver[96] = "";
     NVML_CALL(&n, nvmlSystemGetDriverVersion, driver, sizeof driver);

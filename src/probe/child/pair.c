@@ -35,7 +35,7 @@ static void make_id(const struct nccl *nc, struct nccl_id *id)
     nccl_must(nc, nc->ncclGetUniqueId(id));
     for (size_t i = 0; i < sizeof id->bytes; i++)
         text_put(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)id->bytes[i]);
-    struct line l;
+    struct say_line l;
     line_begin(&l, "id");
     line_str(&l, "id", hex);
     line_end(&l);
@@ -70,7 +70,7 @@ static void meet(struct gather *g, const struct nccl_id *id, unsigned init_ms)
         nccl_must(g->nc, rc);
     char interface[64];
     log_interface(interface, sizeof interface);
-    struct line l;
+    struct say_line l;
     line_begin(&l, "init");
     line_num(&l, "ms", watch_now_ms() - start);
     line_str(&l, "interface", interface);

@@ -14,7 +14,7 @@ void text_put(char *out, size_t room, const char *fmt, ...)
 }
 
 /* Room for the closing brace and the newline is always left. */
-static void put(struct line *l, const char *bytes, size_t n)
+static void put(struct say_line *l, const char *bytes, size_t n)
 {
     if (l->n + n + 3 > sizeof l->text)
         return;
@@ -22,7 +22,7 @@ static void put(struct line *l, const char *bytes, size_t n)
     l->n += n;
 }
 
-static void put_key(struct line *l, const char *key)
+static void put_key(struct say_line *l, const char *key)
 {
     put(l, ",\"", 2);
     put(l, key, strlen(key));
@@ -30,7 +30,7 @@ static void put_key(struct line *l, const char *key)
 }
 
 /* Driver texts may hold anything: what is not printable ASCII becomes '?', so that the line is JSON whatever it was. */
-static void put_string(struct line *l, const char *s)
+static void put_string(struct say_line *l, const char *s)
 {
     size_t n = strlen(s);
     if (l->n + 2 * n + 8 > sizeof l->text)
@@ -49,14 +49,14 @@ static void put_string(struct line *l, const char *s)
     put(l, "\"", 1);
 }
 
-void line_begin(struct line *l, const char *type)
+void line_begin(struct say_line *l, const char *type)
 {
     l->n = 0;
     put(l, "{\"t\":", 5);
     put_string(l, type);
 }
 
-void line_str(struct line *l, const char *key, const char *value)
+void line_str(struct say_line *l, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
@@ -64,7 +64,7 @@ void line_str(struct line *l, const char *key, const char *value)
     put_string(l, value);
 }
 
-void line_int(struct line *l, const char *key, long long value)
+void line_int(struct say_line *l, const char *key, long long value)
 {
     char digits[32];
     text_put(digits, sizeof digits, "%lld", value);
@@ -72,7 +72,7 @@ void line_int(struct line *l, const char *key, long long value)
     put(l, digits, strlen(digits));
 }
 
-void line_num(struct line *l, const char *key, double value)
+void line_num(struct say_line *l, const char *key, double value)
 {
     if (!(value - value == 0)) /* neither infinite nor not a number */
         return;
@@ -82,13 +82,13 @@ void line_num(struct line *l, const char *key, double value)
     put(l, digits, strlen(digits));
 }
 
-void line_bool(struct line *l, const char *key, bool value)
+void line_bool(struct say_line *l, const char *key, bool value)
 {
     put_key(l, key);
     put(l, value ? "true" : "false", value ? 4 : 5);
 }
 
-void line_end(struct line *l)
+void line_end(struct say_line *l)
 {
     memcpy(l->text + l->n, "}\n", 2);
     l->n += 2;
@@ -96,7 +96,7 @@ void line_end(struct line *l)
     (void)n; /* nobody listens: elrun is gone, and its death ends this process */
 }
 
-static void check_begin(struct line *l, const char *name, int gpu)
+static void check_begin(struct say_line *l, const char *name, int gpu)
 {
     line_begin(l, "check");
     line_str(l, "name", name);
@@ -106,7 +106,7 @@ static void check_begin(struct line *l, const char *name, int gpu)
 
 void say_value(const char *name, int gpu, double value, double limit, const char *text)
 {
-    struct line l;
+    struct say_line l;
     check_begin(&l, name, gpu);
     line_num(&l, "value", value);
     line_num(&l, "limit", limit);
@@ -116,7 +116,7 @@ void say_value(const char *name, int gpu, double value, double limit, const char
 
 void say_state(const char *name, int gpu, const char *state, const char *text)
 {
-    struct line l;
+    struct say_line l;
     check_begin(&l, name, gpu);
     line_str(&l, "state", state);
     line_str(&l, "text", text);
@@ -125,7 +125,7 @@ void say_state(const char *name, int gpu, const char *state, const char *text)
 
 void say_fact(const char *name, const char *value)
 {
-    struct line l;
+    struct say_line l;
     line_begin(&l, "fact");
     line_str(&l, "name", name);
     line_str(&l, "value", value);
@@ -141,7 +141,7 @@ void say_metric(const char *name, int rail, double *v, unsigned n, const char *u
             v[k - 1] = swap;
         }
     unsigned p95 = (n * 95 + 99) / 100;
-    struct line l;
+    struct say_line l;
     line_begin(&l, "m");
     line_str(&l, "name", name);
     line_int(&l, "rail", rail);

@@ -5,17 +5,17 @@
 
 #define SAY_FD 3
 
-struct line {
+struct say_line {
     char text[3072];
     size_t n;
 };
 
-void line_begin(struct line *l, const char *type);
-void line_str(struct line *l, const char *key, const char *value); /* NULL or "": left out */
-void line_int(struct line *l, const char *key, long long value);
-void line_num(struct line *l, const char *key, double value); /* not finite: left out */
-void line_bool(struct line *l, const char *key, bool value);
-void line_end(struct line *l);
+void line_begin(struct say_line *l, const char *type);
+void line_str(struct say_line *l, const char *key, const char *value); /* NULL or "": left out */
+void line_int(struct say_line *l, const char *key, long long value);
+void line_num(struct say_line *l, const char *key, double value); /* not finite: left out */
+void line_bool(struct say_line *l, const char *key, bool value);
+void line_end(struct say_line *l);
 
 /* A check of check.h with a number, which whoever started us judges; gpu -1: of the node; limit: the check's own,
  * NAN: none; text: more than the number says, NULL or "": nothing. */
