@@ -41,7 +41,7 @@ TLIB := $(wildcard test/lib/*.c) $(filter-out $(SIM),$(wildcard test/sim/*.c))
 # Tests with a python of their own, and what makes it: not for every change.
 SLOW := $(wildcard test/e2e/frameworks_*.sh)
 E2E  ?= $(sort $(filter-out $(SLOW),$(wildcard test/e2e/*.sh)))
-PURE ?= check-pure check-layers check-dead
+PURE ?= check-pure check-layers check-dead check-names
 
 all: $(if $(wildcard cmd/elrun.c),$(BUILD)/elrun)
 # Made anew each time: ar would keep the members of files that were renamed or removed.  One that is gone changes the list.
@@ -238,6 +238,8 @@ check-layers:
 	@awk -f test/lib/layers.awk test/lib/layers.txt $(ALL) $(filter src/%,$(HDRS)) $(CHILD) > $(BUILD)/layers.said; cat $(BUILD)/layers.said; test ! -s $(BUILD)/layers.said
 # Nothing stands under src/ and cmd/ that nothing there uses, but for test/lib/dead.allow.
 check-dead: ; @python3 test/lib/dead.py
+# A static function and a struct have a name that stands in one file.
+check-names: ; @python3 test/lib/names.py
 check-same: all $(SIM:%.c=$(BUILD)/%)
 	@cat $(BUILD)/elrun.core $(SIM:%.c=$(BUILD)/%.core) | sort -u | awk 'END { if (NR != 1) print "check-same: simulator and binary are linked from different cores"; exit NR != 1 }'
 # One seed, one trace: the first thousand lives of a node end in the same digest, whoever compiled them.
@@ -283,7 +285,7 @@ install: all
 	$(BUILD)/elrun completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/elrun.fish
 clean: ; rm -rf $(BUILD)
 
-.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu week demo install clean fuzz-mutants
+.PHONY: all built built-san built-tsan check-steps check-behind deps deps-torch venv check check-here check-unit check-fast check-san check-san-here check-tsan check-tsan-here check-same check-e2e check-e2e-san check-long check-frameworks check-bare check-pure check-layers check-dead check-names check-digest check-mutants check-clang check-lint format tidy swarm fuzz fuzz-peers bench bench-here bench-store bench-nodes bench-errors bench-probe bench-ckpt bench-gpu week demo install clean fuzz-mutants
 # What stands between a test and its source is kept.  Not all files: an object that is missing would not be made then.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(UNIT) $(SIM) $(PROG))
 .DELETE_ON_ERROR:

@@ -19,7 +19,7 @@ static bool is_agents(const char *path)
 }
 
 /* "0000…: 00000002 00000000 00010000 0001 01 12345 /path": the flags say that it listens. */
-static void take_line(struct agents *a, char *line)
+static void agents_take_line(struct agents *a, char *line)
 {
     unsigned long flags;
     int at = 0;
@@ -38,7 +38,7 @@ int agents_find(struct agents *a, struct el_err *e)
     if (!f)
         return el_fail_sys(e, EL_EXIT_OSERR, errno, SOCKETS);
     while (getline(&line, &room, f) > 0)
-        take_line(a, line);
+        agents_take_line(a, line);
     free(line);
     fclose(f);
     return 0;

@@ -165,7 +165,7 @@ void ckpt_put_shown(struct el_buf *out, const char *text)
 /* --- places ------------------------------------------------------------------------------------------------------- */
 
 /* path of its directory; "/" for what stands there. */
-static char *parent(const char *path)
+static char *cmd_ckpt_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
@@ -199,7 +199,7 @@ int ckpt_place_open(struct ckpt_place *p, const char *path, struct el_err *e)
     bool file = S_ISREG(st.st_mode);
     if (!file && !S_ISDIR(st.st_mode))
         return el_fail(e, EL_EXIT_NOINPUT, "%s is neither a file nor a directory", shown);
-    char *hub = file ? NULL : hub_above(p->real), *above = hub ? hub : parent(p->real);
+    char *hub = file ? NULL : hub_above(p->real), *above = hub ? hub : cmd_ckpt_parent(p->real);
     if (!file) {
         bool all = hub && strcmp(p->real + strlen(hub), "/" CKPT_HUB_SNAPSHOTS) == 0;
         int bad = root_open(&p->root, all ? hub : p->real, false, e);
@@ -277,7 +277,7 @@ static int check_options(const char *verb, const struct opt_result *r, struct el
     return 0;
 }
 
-static void draw_nonce(char out[CKPT_NONCE_MAX])
+static void cmd_ckpt_draw_nonce(char out[CKPT_NONCE_MAX])
 {
     uint64_t v = 0;
     if (getrandom(&v, sizeof v, 0) != (ssize_t)sizeof v)
@@ -294,7 +294,7 @@ static int run_verb(size_t verb, const struct ckpt_conf *conf, int argc, char **
                           .progress = isatty(STDERR_FILENO) == 1};
     if (argc < verbs[verb].least || argc > verbs[verb].most)
         return el_fail(e, EL_EXIT_USAGE, "ckpt %s takes %s", verbs[verb].name, verbs[verb].usage);
-    draw_nonce(c.nonce);
+    cmd_ckpt_draw_nonce(c.nonce);
     int status = verbs[verb].run(&c, e);
     struct el_err why = {0};
     if (c.out.len && command_print(&c.out, &why) && !e->status)
@@ -303,7 +303,7 @@ static int run_verb(size_t verb, const struct ckpt_conf *conf, int argc, char **
     return status;
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_ckpt_run(const struct call *call, struct el_err *e)
 {
     struct ckpt_conf conf = {0};
     struct opt_result r;
@@ -328,4 +328,4 @@ const struct command cmd_ckpt = {.name = "ckpt",
                                  .summary = "list, verify, tidy up and save checkpoints",
                                  .options = &options,
                                  .words = CKPT_VERBS,
-                                 .run = run};
+                                 .run = cmd_ckpt_run};

@@ -18,7 +18,7 @@ struct teller {
     const struct scan_entry **like; /* of each of the scan: has as many files of ranks, where that is what proves it */
 };
 
-static void tell(void *ctx, const struct scan_entry *x, const char *why)
+static void cmd_ckpt_gc_tell(void *ctx, const struct scan_entry *x, const char *why)
 {
     struct teller *t = ctx;
     struct el_buf *out = &t->c->out;
@@ -141,7 +141,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
                    .run_id = c->conf->run_id,
                    .nonce = c->nonce,
                    .prove = prove,
-                   .each = tell,
+                   .each = cmd_ckpt_gc_tell,
                    .ctx = &t};
     if (!r) {
         if (c->conf->json)

@@ -32,7 +32,7 @@ struct cmd_ckpt_live_screen {
     unsigned jobs;
 };
 
-static void put_node(struct cmd_ckpt_live_screen *s, const struct msg_ckpt_node *n, json_t **workers)
+static void cmd_ckpt_live_put_node(struct cmd_ckpt_live_screen *s, const struct msg_ckpt_node *n, json_t **workers)
 {
     struct el_buf *out = &s->call->out;
     if (!s->list) {
@@ -51,13 +51,14 @@ static void put_node(struct cmd_ckpt_live_screen *s, const struct msg_ckpt_node 
 }
 
 /* 1: a row follows; 0: that was the last, or another job's; -1: error. */
-static int put_row(struct cmd_ckpt_live_screen *s, const struct msg *m, json_t **workers, bool *on, struct el_err *e)
+static int cmd_ckpt_live_put_row(struct cmd_ckpt_live_screen *s, const struct msg *m, json_t **workers, bool *on,
+                                 struct el_err *e)
 {
     const char *run_id = s->call->conf->run_id;
     if (m->type == MSG_CKPT_NODE) {
         if (run_id && strcmp(run_id, m->u.ckpt_node.run_id) != 0)
             return 0;
-        put_node(s, &m->u.ckpt_node, workers);
+        cmd_ckpt_live_put_node(s, &m->u.ckpt_node, workers);
         *on = m->u.ckpt_node.budget_bytes > 0;
         return m->u.ckpt_node.more;
     }
@@ -70,7 +71,7 @@ static int put_row(struct cmd_ckpt_live_screen *s, const struct msg *m, json_t *
     return m->u.ckpt_worker.more;
 }
 
-static int put_agent(struct cmd_ckpt_live_screen *s, const char *path, struct el_err *e)
+static int cmd_ckpt_live_put_agent(struct cmd_ckpt_live_screen *s, const char *path, struct el_err *e)
 {
     json_t *workers = NULL;
     bool on = false;
@@ -81,7 +82,7 @@ static int put_agent(struct cmd_ckpt_live_screen *s, const char *path, struct el
         more = control_client_receive(c, &m, e) ? -1 : 1;
         if (more < 0)
             break;
-        more = put_row(s, &m, &workers, &on, e);
+        more = cmd_ckpt_live_put_row(s, &m, &workers, &on, e);
         msg_release(&m);
     }
     control_client_free(c);
@@ -107,7 +108,7 @@ int ckpt_status(struct ckpt_call *c, struct el_err *e)
     int bad = a ? agents_find(a, e) : el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (unsigned i = 0; !bad && i < a->n; i++) {
         struct el_err why = {0};
-        if (put_agent(&s, a->path[i], &why) < 0 && agents_is_trouble(&why) && !first.status)
+        if (cmd_ckpt_live_put_agent(&s, a->path[i], &why) < 0 && agents_is_trouble(&why) && !first.status)
             first = why;
     }
     free(a);
@@ -127,7 +128,7 @@ int ckpt_status(struct ckpt_call *c, struct el_err *e)
 /* --- a save ------------------------------------------------------------------------------------------------------- */
 
 /* The run id of an agent, "": not of this user, or gone. */
-static int run_id_of(const char *path, char to[MSG_RUN_ID_MAX + 1], struct el_err *e)
+static int cmd_ckpt_live_run_id_of(const char *path, char to[MSG_RUN_ID_MAX + 1], struct el_err *e)
 {
     struct msg m;
     struct control_client *c = agents_ask(path, false, REPLY_LIMIT, e);
@@ -143,14 +144,14 @@ static int run_id_of(const char *path, char to[MSG_RUN_ID_MAX + 1], struct el_er
 }
 
 /* The agent of the job that is meant; several agents of one job are as good as each other. */
-static const char *choose(const struct agents *a, const char *wanted, struct el_err *e)
+static const char *cmd_ckpt_live_choose(const struct agents *a, const char *wanted, struct el_err *e)
 {
     char id[MSG_RUN_ID_MAX + 1], chosen[MSG_RUN_ID_MAX + 1] = "", shown[EL_SHOW_MAX], other[EL_SHOW_MAX];
     struct el_err first = {0};
     const char *found = NULL;
     for (unsigned i = 0; i < a->n; i++) {
         struct el_err why = {0};
-        if (run_id_of(a->path[i], id, &why)) {
+        if (cmd_ckpt_live_run_id_of(a->path[i], id, &why)) {
             if (agents_is_trouble(&why) && !first.status)
                 first = why;
             continue;
@@ -172,7 +173,7 @@ static const char *choose(const struct agents *a, const char *wanted, struct el_
     return found;
 }
 
-static void show(const struct ckpt_call *c, const struct msg_ckpt_node *n)
+static void cmd_ckpt_live_show(const struct ckpt_call *c, const struct msg_ckpt_node *n)
 {
     char text[160];
     if (!c->progress)
@@ -193,7 +194,7 @@ static int saved(struct ckpt_call *c, const struct msg_ckpt_node *n, struct el_e
     return 0;
 }
 
-static int follow(struct ckpt_call *c, struct control_client *agent, struct el_err *e)
+static int cmd_ckpt_live_follow(struct ckpt_call *c, struct control_client *agent, struct el_err *e)
 {
     char time[16];
     el_usec until = loop_clock() + c->conf->wait;
@@ -204,7 +205,7 @@ static int follow(struct ckpt_call *c, struct control_client *agent, struct el_e
         int status = m.type == MSG_CKPT_NODE ? 1 : wrong(&m, e);
         bool more = status == 1 && m.u.ckpt_node.more;
         if (more)
-            show(c, &m.u.ckpt_node);
+            cmd_ckpt_live_show(c, &m.u.ckpt_node);
         else if (status == 1)
             status = saved(c, &m.u.ckpt_node, e);
         msg_release(&m);
@@ -222,10 +223,10 @@ int ckpt_save(struct ckpt_call *c, struct el_err *e)
     int status = -1;
     if (!a)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    const char *path = agents_find(a, e) ? NULL : choose(a, c->conf->run_id, e);
+    const char *path = agents_find(a, e) ? NULL : cmd_ckpt_live_choose(a, c->conf->run_id, e);
     struct control_client *agent = path ? agents_ask(path, true, REPLY_LIMIT, e) : NULL;
     if (agent)
-        status = follow(c, agent, e);
+        status = cmd_ckpt_live_follow(c, agent, e);
     ckpt_verifier_end(c);
     control_client_free(agent);
     free(a);

@@ -34,7 +34,7 @@ static void put_flags(struct el_buf *out, const struct scan_entry *x, const char
         }
 }
 
-static void put_row(struct el_buf *out, const struct scan_entry *x, int width)
+static void cmd_ckpt_ls_put_row(struct el_buf *out, const struct scan_entry *x, int width)
 {
     char size[32], step[24] = "-", world[24] = "-", shown[EL_PATH_MAX];
     if (x->step >= 0)
@@ -64,10 +64,10 @@ static void put_rows(struct el_buf *out, const struct scan_entry *v, size_t n)
     el_buf_printf(out, "%-*s  %10s  %-16s  %5s  %-11s  %9s  %5s  %s\n", width, "NAME", "STEP", "TIME", "WORLD",
                   "FORMAT", "SIZE", "FILES", "STATE");
     for (size_t i = 0; i < n; i++)
-        put_row(out, &v[i], width);
+        cmd_ckpt_ls_put_row(out, &v[i], width);
 }
 
-static void put_json(struct el_buf *out, const struct scan_entry *x)
+static void cmd_ckpt_ls_put_json(struct el_buf *out, const struct scan_entry *x)
 {
     el_buf_puts(out, "{");
     ckpt_put_string(out, "name", x->name);
@@ -104,7 +104,7 @@ static int ls_root(struct ckpt_call *c, const struct ckpt_place *p, const char *
         el_buf_puts(&c->out, "{\"checkpoints\": [");
         for (size_t i = from; i < n; i++) {
             el_buf_puts(&c->out, i > from ? ",\n" : "\n");
-            put_json(&c->out, &s.v[i]);
+            cmd_ckpt_ls_put_json(&c->out, &s.v[i]);
         }
         el_buf_puts(&c->out, "\n]}\n");
     } else if (!r && from < n) {
@@ -124,7 +124,7 @@ static void put_shape(struct el_buf *out, const struct tensor *t)
     el_buf_puts(out, "]");
 }
 
-static void put_tensor(struct el_buf *out, const struct tensors *list, size_t i, size_t end, bool json)
+static void cmd_ckpt_ls_put_tensor(struct el_buf *out, const struct tensors *list, size_t i, size_t end, bool json)
 {
     const struct tensor *t = list->v[i];
     uint64_t bytes = 0;
@@ -175,7 +175,7 @@ static int ls_tensors(struct ckpt_call *c, const struct ckpt_place *p, struct el
             continue;
         if (c->conf->json)
             el_buf_puts(&c->out, first ? "\n" : ",\n");
-        put_tensor(&c->out, &v.tensors, i, end, c->conf->json);
+        cmd_ckpt_ls_put_tensor(&c->out, &v.tensors, i, end, c->conf->json);
         first = false;
     }
     if (!r && c->conf->json)

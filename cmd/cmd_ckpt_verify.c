@@ -24,14 +24,14 @@ static int tensor_count(const struct verify *v)
 }
 
 /* Nothing is wrong that could be seen, but bytes were to be compared and could not be. */
-static const char *word_of(const struct verify *v)
+static const char *cmd_ckpt_verify_word_of(const struct verify *v)
 {
     bool only = (v->silent_bytes || v->uncounted || v->alone) && v->verdict == CKPT_UNSUPPORTED &&
                 v->findings_n == (size_t)(v->silent_bytes > 0) + (v->uncounted > 0) + v->alone;
     return only ? "unproved" : ckpt_verdict_word(v->verdict);
 }
 
-static void put_findings(struct el_buf *out, const struct verify *v)
+static void cmd_ckpt_verify_put_findings(struct el_buf *out, const struct verify *v)
 {
     size_t n = 0;
     for (const struct verify_finding *f = v->findings; f; f = f->next, n++) {
@@ -45,13 +45,13 @@ static void put_findings(struct el_buf *out, const struct verify *v)
         el_buf_printf(out, "  and %zu more\n", v->findings_n - n);
 }
 
-static void put_json(struct el_buf *out, const char *name, const struct inspect *l, const struct verify *v,
-                     const struct verify_others *o, bool added)
+static void cmd_ckpt_verify_put_json(struct el_buf *out, const char *name, const struct inspect *l,
+                                     const struct verify *v, const struct verify_others *o, bool added)
 {
     el_buf_puts(out, "{");
     ckpt_put_string(out, "path", name);
     el_buf_puts(out, ", ");
-    ckpt_put_string(out, "verdict", word_of(v));
+    ckpt_put_string(out, "verdict", cmd_ckpt_verify_word_of(v));
     if (l) {
         el_buf_puts(out, ", ");
         ckpt_put_string(out, "format", ckpt_format_word(l->format));
@@ -83,12 +83,12 @@ static void put_json(struct el_buf *out, const char *name, const struct inspect 
     el_buf_printf(out, "], \"findings_count\": %zu}", v->findings_n);
 }
 
-static void put_text(struct el_buf *out, const char *name, const struct inspect *l, const struct verify *v,
-                     const struct verify_others *o, bool added)
+static void cmd_ckpt_verify_put_text(struct el_buf *out, const char *name, const struct inspect *l,
+                                     const struct verify *v, const struct verify_others *o, bool added)
 {
     char size[32];
     ckpt_put_shown(out, name);
-    el_buf_printf(out, ": %s", word_of(v));
+    el_buf_printf(out, ": %s", cmd_ckpt_verify_word_of(v));
     if (l)
         el_buf_printf(out, " (%s, %zu file%s, %s, %d tensor%s)", ckpt_format_word(l->format), l->n,
                       l->n == 1 ? "" : "s", ckpt_size(l->bytes, size), tensor_count(v),
@@ -117,17 +117,17 @@ static void put_text(struct el_buf *out, const char *name, const struct inspect 
         el_buf_puts(out, " has");
     }
     el_buf_puts(out, "\n");
-    put_findings(out, v);
+    cmd_ckpt_verify_put_findings(out, v);
 }
 
-static void tell(struct cmd_ckpt_verify_report *r, const char *name, const struct inspect *l, const struct verify *v,
-                 const struct verify_others *o, bool added)
+static void cmd_ckpt_verify_tell(struct cmd_ckpt_verify_report *r, const char *name, const struct inspect *l,
+                                 const struct verify *v, const struct verify_others *o, bool added)
 {
     if (r->c->conf->json) {
         el_buf_puts(&r->c->out, r->any ? ",\n" : "{\"checkpoints\": [\n");
-        put_json(&r->c->out, name, l, v, o, added);
+        cmd_ckpt_verify_put_json(&r->c->out, name, l, v, o, added);
     } else {
-        put_text(&r->c->out, name, l, v, o, added);
+        cmd_ckpt_verify_put_text(&r->c->out, name, l, v, o, added);
     }
     r->any = true;
     r->verdict = ckpt_verdict_worse(r->verdict, v->verdict);
@@ -135,7 +135,8 @@ static void tell(struct cmd_ckpt_verify_report *r, const char *name, const struc
 
 /* --- a manifest for files of somebody else ------------------------------------------------------------------------ */
 
-static int write_manifest(struct ckpt_call *c, struct verify *v, const struct inspect *l, struct el_err *e)
+static int cmd_ckpt_verify_write_manifest(struct ckpt_call *c, struct verify *v, const struct inspect *l,
+                                          struct el_err *e)
 {
     char path[CKPT_PATH_MAX];
     struct el_buf text = EL_BUF_INIT(&c->mem, MANIFEST_BYTES_MAX);
@@ -167,7 +168,7 @@ static int write_manifest(struct ckpt_call *c, struct verify *v, const struct in
 }
 
 /* Nothing is known against it, and nothing could be: a format that has a place for checksums, and none there. */
-static void find_silent(struct verify *v)
+static void cmd_ckpt_verify_find_silent(struct verify *v)
 {
     char text[300], size[32];
     snprintf(
@@ -217,14 +218,14 @@ static int verify_one(struct cmd_ckpt_verify_report *r, const struct ckpt_place 
     if (!bad && s && !v.verdict)
         verify_others(&v, s, dir, &others);
     if (!bad && c->conf->add_manifest && !v.verdict && !others.more && l.why.status == CKPT_INCOMPLETE) {
-        bad = write_manifest(c, &v, &l, e);
+        bad = cmd_ckpt_verify_write_manifest(c, &v, &l, e);
         added = !bad && !v.verdict;
     }
     /* A manifest lists the files, as others of the same kind speak for them; it is no answer to one with more. */
     bool fewer = !bad && !v.verdict && others.more;
     bool uncounted = !bad && v.uncounted && !added && !v.verdict && l.why.status == CKPT_INCOMPLETE && !others.like;
     if (!bad && !added && !v.verdict && v.silent_bytes)
-        find_silent(&v);
+        cmd_ckpt_verify_find_silent(&v);
     v.uncounted = fewer || uncounted;
     if (fewer)
         find_fewer(&v, &others);
@@ -232,7 +233,7 @@ static int verify_one(struct cmd_ckpt_verify_report *r, const struct ckpt_place 
         find_uncounted(&v);
     ckpt_verifier_end(c);
     if (!bad)
-        tell(r, name, &l, &v, &others, added);
+        cmd_ckpt_verify_tell(r, name, &l, &v, &others, added);
     verify_free(&v);
     inspect_close(&l);
     return bad;
@@ -256,7 +257,7 @@ static int repair_latest(struct ckpt_call *c, const struct ckpt_place *p, const 
     return commit_replace(&p->fs, CKPT_TRACKER_FILE, c->nonce, text, (size_t)n, e);
 }
 
-static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
+static void cmd_ckpt_verify_tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
     char text[200], numbers[FMT_MISSING_TEXT];
     bool one = missing->n == 1;
@@ -274,7 +275,7 @@ static int check_ranks(struct verify *v, const struct scan *s, struct el_err *e)
     for (size_t i = 0; i < s->n; i++)
         names[i] = s->v[i].name;
     v->end = v->end ? v->end : &v->findings;
-    int r = fmt_gaps(names, s->n, v->mem, tell_gap, v, e);
+    int r = fmt_gaps(names, s->n, v->mem, cmd_ckpt_verify_tell_gap, v, e);
     el_free(v->mem, names);
     return r;
 }
@@ -303,7 +304,7 @@ static int verify_root(struct cmd_ckpt_verify_report *r, const struct ckpt_place
     if (!bad && !seen && !hints.findings_n)
         verify_find(&hints, CKPT_UNSUPPORTED, "", "there is no checkpoint of a known format");
     if (!bad && hints.findings_n)
-        tell(r, path, NULL, &hints, NULL, false);
+        cmd_ckpt_verify_tell(r, path, NULL, &hints, NULL, false);
     verify_free(&hints);
     scan_close(&s);
     return bad;
@@ -317,7 +318,7 @@ static void tell_unreadable(struct cmd_ckpt_verify_report *r, const char *path, 
     v.end = &v.findings;
     verify_find(&v, e->status, "", e->text);
     *e = (struct el_err){0};
-    tell(r, path, NULL, &v, NULL, false);
+    cmd_ckpt_verify_tell(r, path, NULL, &v, NULL, false);
     verify_free(&v);
 }
 

@@ -39,7 +39,7 @@ int completion_script(const char *shell, struct el_buf *out, struct el_err *e)
     return 0;
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_completion_run(const struct call *call, struct el_err *e)
 {
     struct opt_result r;
     struct el_buf out = EL_BUF_INIT(NULL, 0);
@@ -58,4 +58,4 @@ const struct command cmd_completion = {.name = "completion",
                                        .summary = "print a completion script for bash, zsh or fish",
                                        .options = &options,
                                        .words = SHELLS,
-                                       .run = run};
+                                       .run = cmd_completion_run};

@@ -27,7 +27,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_doctor_run(const struct call *call, struct el_err *e)
 {
     static struct host_facts facts; /* large */
     static struct doctor_report report;
@@ -55,4 +55,4 @@ const struct command cmd_doctor = {.name = "doctor",
                                    .summary = "show what this host has and what is wrong with it",
                                    .options = &options,
                                    .words = "",
-                                   .run = run};
+                                   .run = cmd_doctor_run};

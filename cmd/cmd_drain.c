@@ -14,7 +14,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_drain_run(const struct call *call, struct el_err *e)
 {
     struct control_conf conf = {0};
     char **operand;
@@ -25,5 +25,8 @@ static int run(const struct call *call, struct el_err *e)
     return control_ask(&conf, &m, e);
 }
 
-const struct command cmd_drain = {
-    .name = "drain", .summary = "take a node out of a running job", .options = &options, .words = "", .run = run};
+const struct command cmd_drain = {.name = "drain",
+                                  .summary = "take a node out of a running job",
+                                  .options = &options,
+                                  .words = "",
+                                  .run = cmd_drain_run};

@@ -182,7 +182,7 @@ static int help_topic(const char *topic, struct el_buf *out, struct el_err *e)
                    el_show(topic, shown));
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_help_run(const struct call *call, struct el_err *e)
 {
     struct opt_result r;
     struct el_buf out = EL_BUF_INIT(NULL, 0);
@@ -203,4 +203,4 @@ const struct command cmd_help = {.name = "help",
                                  .summary = "explain a command, several nodes, exit statuses, signals",
                                  .options = &options,
                                  .words = "",
-                                 .run = run};
+                                 .run = cmd_help_run};

@@ -72,7 +72,7 @@ static int write_to(FILE *to, const char *before, const char *text, const char *
 }
 
 /* Prints a piece, and says that it has been taken. */
-static int take(struct control_client *c, const struct msg_logs_text *text, struct el_err *e)
+static int cmd_logs_take(struct control_client *c, const struct msg_logs_text *text, struct el_err *e)
 {
     struct msg next = {.type = MSG_LOGS_NEXT, .u.logs_next = {.pieces = text->stream ? 1 : 0}};
     int bad = 0;
@@ -84,14 +84,14 @@ static int take(struct control_client *c, const struct msg_logs_text *text, stru
 }
 
 /* The exit status, or -1 and *e. */
-static int follow(struct control_client *c, struct el_err *e)
+static int cmd_logs_follow(struct control_client *c, struct el_err *e)
 {
     int status = -1;
     for (bool more = true; more;) {
         struct msg m;
         if (control_client_receive(c, &m, e))
             return -1;
-        more = m.type == MSG_LOGS_TEXT && take(c, &m.u.logs_text, e) == 0;
+        more = m.type == MSG_LOGS_TEXT && cmd_logs_take(c, &m.u.logs_text, e) == 0;
         if (m.type == MSG_DONE && m.u.done.status)
             status = control_refused(m.u.done.text);
         else if (m.type == MSG_DONE)
@@ -103,7 +103,7 @@ static int follow(struct control_client *c, struct el_err *e)
     return status;
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_logs_run(const struct call *call, struct el_err *e)
 {
     struct logs_conf conf = {0};
     uint64_t rank = 0;
@@ -124,10 +124,10 @@ static int run(const struct call *call, struct el_err *e)
     if (!status && conf.control.timeout < SILENCE_LIMIT)
         control_client_limit(c, SILENCE_LIMIT);
     if (!status)
-        status = follow(c, e);
+        status = cmd_logs_follow(c, e);
     control_client_free(c);
     return status;
 }
 
 const struct command cmd_logs = {
-    .name = "logs", .summary = "show what a worker prints", .options = &options, .words = "", .run = run};
+    .name = "logs", .summary = "show what a worker prints", .options = &options, .words = "", .run = cmd_logs_run};

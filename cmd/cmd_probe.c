@@ -168,7 +168,7 @@ static int check_nodes(const struct opt_result *r, struct el_err *e)
     return 0;
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_probe_run(const struct call *call, struct el_err *e)
 {
     struct probe_conf conf = {0};
     struct opt_result r;
@@ -187,4 +187,4 @@ const struct command cmd_probe = {.name = "probe",
                                   .summary = "find out whether nodes are fit for a job, and which is not",
                                   .options = &options,
                                   .words = "",
-                                  .run = run};
+                                  .run = cmd_probe_run};

@@ -59,7 +59,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static unsigned columns_of(int fd, const char *variable)
+static unsigned cmd_report_columns_of(int fd, const char *variable)
 {
     struct winsize size;
     uint64_t n;
@@ -69,7 +69,7 @@ static unsigned columns_of(int fd, const char *variable)
 }
 
 /* What the C library would make of the locale, without asking it. */
-static bool speaks_utf8(char *const *env)
+static bool cmd_report_speaks_utf8(char *const *env)
 {
     const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *v = NULL;
     for (size_t i = 0; i < COUNT_OF(names) && !(v && *v); i++)
@@ -87,14 +87,15 @@ static int64_t zone_of(const struct job_history *c)
     return localtime_r(&sec, &tm) ? tm.tm_gmtoff : 0;
 }
 
-static void write_text(const struct job_history *c, const struct report_conf *conf, char *const *env,
-                       struct el_buf *out)
+static void cmd_report_write_text(const struct job_history *c, const struct report_conf *conf, char *const *env,
+                                  struct el_buf *out)
 {
     bool terminal = isatty(STDOUT_FILENO);
     bool colour = terminal && console_wants_colour(env_get(env, "NO_COLOR"), env_get(env, "TERM"));
     struct job_history_look look = {
-        .line = {.columns = conf->columns ? conf->columns : columns_of(STDOUT_FILENO, env_get(env, "COLUMNS")),
-                 .utf8 = speaks_utf8(env),
+        .line = {.columns =
+                     conf->columns ? conf->columns : cmd_report_columns_of(STDOUT_FILENO, env_get(env, "COLUMNS")),
+                 .utf8 = cmd_report_speaks_utf8(env),
                  .colour = colour,
                  .zone_sec = zone_of(c)},
         .style = colour ? &summary_colour : &summary_plain,
@@ -103,7 +104,7 @@ static void write_text(const struct job_history *c, const struct report_conf *co
     job_history_text(c, &look, out);
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_report_run(const struct call *call, struct el_err *e)
 {
     struct report_conf conf = {0};
     struct opt_result r;
@@ -132,7 +133,7 @@ static int run(const struct call *call, struct el_err *e)
         else if (conf.format == FORMAT_DLROVER)
             job_history_dlrover(&c, &out);
         else
-            write_text(&c, &conf, call->env, &out);
+            cmd_report_write_text(&c, &conf, call->env, &out);
         int written = command_print(&out, e);
         status = written ? written : status;
     }
@@ -145,4 +146,4 @@ const struct command cmd_report = {.name = "report",
                                    .summary = "show what happened to a job, from the files that it left",
                                    .options = &options,
                                    .words = NULL,
-                                   .run = run};
+                                   .run = cmd_report_run};

@@ -14,7 +14,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_restart_run(const struct call *call, struct el_err *e)
 {
     struct control_conf conf = {0};
     char **operand;
@@ -29,4 +29,4 @@ const struct command cmd_restart = {.name = "restart",
                                     .summary = "stop the workers of a job and start them again",
                                     .options = &options,
                                     .words = "",
-                                    .run = run};
+                                    .run = cmd_restart_run};

@@ -28,7 +28,7 @@ static int status_as_asked(const struct run_conf *conf, struct el_err *e)
     return -1;
 }
 
-static int start(const struct run_conf *conf, const struct call *call, struct el_err *e)
+static int cmd_run_start(const struct run_conf *conf, const struct call *call, struct el_err *e)
 {
     if (clone_settle())
         el_log(EL_WARN, "clone3 is refused here by a seccomp profile (as Docker's before 20.10.10 does): going on with "
@@ -40,12 +40,12 @@ static int start(const struct run_conf *conf, const struct call *call, struct el
     return status_as_asked(conf, e);
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_run_run(const struct call *call, struct el_err *e)
 {
     static struct run_conf conf; /* some ten kilobytes, and it lives as long as the process */
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     switch (conf_parse(call->argc, call->argv, call->env, &conf, e)) {
-    case CONF_DO_RUN: return start(&conf, call, e);
+    case CONF_DO_RUN: return cmd_run_start(&conf, call, e);
     case CONF_DO_HELP: opt_help(&run_options, &out); break;
     case CONF_DO_VERSION: version_line(&out); break;
     case CONF_DO_COMPLETION:
@@ -60,4 +60,4 @@ static int run(const struct call *call, struct el_err *e)
 const struct command cmd_run = {.name = "run",
                                 .summary = "start a job (this is what elrun does if no command is named)",
                                 .options = &run_options,
-                                .run = run};
+                                .run = cmd_run_run};

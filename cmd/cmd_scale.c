@@ -36,7 +36,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_scale_run(const struct call *call, struct el_err *e)
 {
     struct scale_conf conf = {0};
     char **operand;
@@ -55,4 +55,4 @@ const struct command cmd_scale = {.name = "scale",
                                   .summary = "change the number of nodes of a running job",
                                   .options = &options,
                                   .words = "",
-                                  .run = run};
+                                  .run = cmd_scale_run};

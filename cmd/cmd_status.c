@@ -64,7 +64,7 @@ static void job_is_whole(struct cmd_status_screen *s)
 }
 
 /* 1: more rows follow; 0: that was the last; -1: error. */
-static int take_row(struct cmd_status_screen *s, const struct msg *m, struct el_err *e)
+static int cmd_status_take_row(struct cmd_status_screen *s, const struct msg *m, struct el_err *e)
 {
     if (m->type == MSG_STATUS_JOB) {
         json_t *job = json_status_job(&m->u.status_job);
@@ -88,7 +88,7 @@ static int take_row(struct cmd_status_screen *s, const struct msg *m, struct el_
 /* --- agents of this host --------------------------------------------------------------------------------------------
  */
 
-static bool is_told(const struct cmd_status_screen *s, const char *run_id)
+static bool cmd_status_is_told(const struct cmd_status_screen *s, const char *run_id)
 {
     size_t i;
     const json_t *job;
@@ -98,11 +98,11 @@ static bool is_told(const struct cmd_status_screen *s, const char *run_id)
     return false;
 }
 
-static void put_agent(void *ctx, const struct msg_ckpt_node *n)
+static void cmd_status_put_agent(void *ctx, const struct msg_ckpt_node *n)
 {
     struct cmd_status_screen *s = ctx;
     const char *wanted = s->conf->control.run_id;
-    if (!n->budget_bytes || is_told(s, n->run_id) || (*wanted && strcmp(wanted, n->run_id) != 0))
+    if (!n->budget_bytes || cmd_status_is_told(s, n->run_id) || (*wanted && strcmp(wanted, n->run_id) != 0))
         return;
     if (s->text.len)
         el_buf_puts(&s->text, "\n");
@@ -113,7 +113,7 @@ static void put_agent(void *ctx, const struct msg_ckpt_node *n)
 static void put_agents(struct cmd_status_screen *s)
 {
     if (!s->conf->json)
-        agents_each(AGENT_LIMIT, put_agent, s);
+        agents_each(AGENT_LIMIT, cmd_status_put_agent, s);
 }
 
 /* Nobody was named, and nobody is there: jobs of one node have no coordinator.  0: there are some. */
@@ -128,7 +128,7 @@ static int only_agents(struct cmd_status_screen *s, struct el_err *e)
 }
 
 /* On a terminal the screen is written over, not wiped, so that it does not flicker. */
-static int show(struct cmd_status_screen *s, struct el_err *e)
+static int cmd_status_show(struct cmd_status_screen *s, struct el_err *e)
 {
     struct el_buf out = EL_BUF_INIT(NULL, 0);
     bool over = s->conf->watch && s->terminal && !s->conf->json;
@@ -167,25 +167,25 @@ static int one_screen(struct cmd_status_screen *s, struct control_client *c, str
         if (m.type == MSG_DONE)
             status = control_refused(m.u.done.text);
         else
-            more = take_row(s, &m, e);
+            more = cmd_status_take_row(s, &m, e);
         msg_release(&m);
     }
     if (!status && more == 0) {
         job_is_whole(s);
         put_agents(s);
-        status = show(s, e);
+        status = cmd_status_show(s, e);
     }
     json_decref(s->list);
     return more < 0 ? -1 : status;
 }
 
-static unsigned columns_of(int fd)
+static unsigned cmd_status_columns_of(int fd)
 {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_status_run(const struct call *call, struct el_err *e)
 {
     static struct cmd_status_screen s;
     struct status_conf conf = {0};
@@ -207,7 +207,7 @@ static int run(const struct call *call, struct el_err *e)
     if (!status && conf.watch && s.terminal && !conf.json)
         fputs("\033[2J", stdout);
     do {
-        s.columns = columns_of(STDOUT_FILENO);
+        s.columns = cmd_status_columns_of(STDOUT_FILENO);
         if (!status)
             status = one_screen(&s, c, e);
     } while (!status && conf.watch);
@@ -221,4 +221,4 @@ const struct command cmd_status = {.name = "status",
                                    .summary = "show the jobs of a coordinator and their nodes",
                                    .options = &options,
                                    .words = "",
-                                   .run = run};
+                                   .run = cmd_status_run};

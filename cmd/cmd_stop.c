@@ -29,7 +29,7 @@ static const struct opt_table options = {
     .n = COUNT_OF(rows),
 };
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_stop_run(const struct call *call, struct el_err *e)
 {
     struct stop_conf conf = {.grace = EL_NEVER};
     char **operand;
@@ -42,4 +42,4 @@ static int run(const struct call *call, struct el_err *e)
 }
 
 const struct command cmd_stop = {
-    .name = "stop", .summary = "end a job on all its nodes", .options = &options, .words = "", .run = run};
+    .name = "stop", .summary = "end a job on all its nodes", .options = &options, .words = "", .run = cmd_stop_run};

@@ -130,13 +130,13 @@ static const struct opt_table options = {
 };
 
 /* What listens on loopback alone is shared with nobody but other users of this host, who have not been asked in. */
-static bool is_own(const struct store_conf *conf)
+static bool cmd_store_is_own(const struct store_conf *conf)
 {
     uint8_t ip[16];
     return !conf->any_user && (!conf->bind || (el_addr_parse(conf->bind, ip) && el_addr_is_loopback(ip)));
 }
 
-static int serve(const struct store_conf *conf, const struct call *call, struct el_err *e)
+static int cmd_store_serve(const struct store_conf *conf, const struct call *call, struct el_err *e)
 {
     struct store_serve_conf s = {
         .server = {.bind = conf->bind,
@@ -146,7 +146,7 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
                    .memory_max_bytes = (size_t)conf->memory_max_bytes,
                    .clients_max = conf->clients_max,
                    .wait_report = conf->wait_report,
-                   .own_user = is_own(conf)},
+                   .own_user = cmd_store_is_own(conf)},
         .state_dir = conf->state_dir,
         .events = conf->events,
         .keep_ended = conf->forget_after,
@@ -160,7 +160,7 @@ static int serve(const struct store_conf *conf, const struct call *call, struct 
     return store_serve(&s, e);
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_store_run(const struct call *call, struct el_err *e)
 {
     static struct store_conf conf;
     struct opt_result r;
@@ -171,11 +171,11 @@ static int run(const struct call *call, struct el_err *e)
         return 0;
     if (r.next < call->argc)
         return el_fail(e, EL_EXIT_USAGE, "store: no such verb: %.60s; there are " STORE_VERBS, call->argv[r.next]);
-    return serve(&conf, call, e);
+    return cmd_store_serve(&conf, call, e);
 }
 
 const struct command cmd_store = {.name = "store",
                                   .summary = "serve a TCPStore for PyTorch, or ask one",
                                   .options = &options,
                                   .words = STORE_VERBS,
-                                  .run = run};
+                                  .run = cmd_store_run};

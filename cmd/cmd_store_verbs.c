@@ -95,7 +95,7 @@ static void put_hex(struct el_buf *out, struct kv_bytes b)
         el_buf_printf(out, "%02x", (unsigned char)b.v[i]);
 }
 
-static int hex_digit(char c)
+static int cmd_store_verbs_hex_digit(char c)
 {
     const char *digits = "0123456789abcdef0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
     return at ? (int)(at - digits) % 16 : -1;
@@ -108,7 +108,7 @@ static int from_hex(struct el_buf *text, struct el_err *e)
     for (size_t i = 0; i < text->len; i++) {
         if (strchr(" \t\r\n", text->v[i]) && text->v[i])
             continue;
-        int d = hex_digit(text->v[i]);
+        int d = cmd_store_verbs_hex_digit(text->v[i]);
         if (d < 0)
             return el_fail(e, EL_EXIT_USAGE, "the value is not hexadecimal");
         if (digits++ % 2)

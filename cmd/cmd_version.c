@@ -67,7 +67,7 @@ static void print_json(struct el_buf *out)
     json_decref(all);
 }
 
-static int run(const struct call *call, struct el_err *e)
+static int cmd_version_run(const struct call *call, struct el_err *e)
 {
     struct version_conf conf = {0};
     struct opt_result r;
@@ -88,4 +88,4 @@ const struct command cmd_version = {.name = "version",
                                     .summary = "print version and parts of this binary",
                                     .options = &options,
                                     .words = "",
-                                    .run = run};
+                                    .run = cmd_version_run};

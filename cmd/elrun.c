@@ -62,7 +62,7 @@ void command_log(void)
     el_log_set(print_line, NULL, EL_WARN);
 }
 
-static int run(const struct command *command, const struct call *call)
+static int elrun_run(const struct command *command, const struct call *call)
 {
     struct el_err e = {0};
     if (command != &cmd_run) /* which gives its workers streams of their own */
@@ -110,18 +110,18 @@ int main(int argc, char **argv, char **env)
 
     struct call call = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + (argc > 0), .env = env};
     if (argc > 0 && called_as_torchrun(argv[0]))
-        return run(&cmd_run, &call);
+        return elrun_run(&cmd_run, &call);
     if (!call.argc)
         return explain_nothing();
     const char *first = call.argv[0];
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
         call.argc = 0;
-        return run(&cmd_help, &call);
+        return elrun_run(&cmd_help, &call);
     }
     const struct command *command = command_find(first);
     if (!command)
-        return run(&cmd_run, &call);
+        return elrun_run(&cmd_run, &call);
     call.argc--;
     call.argv++;
-    return run(command, &call);
+    return elrun_run(command, &call);
 }

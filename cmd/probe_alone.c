@@ -68,7 +68,7 @@ static bool visit_history(struct probe_alone_alone *a, void (*work)(void *ctx), 
 }
 
 /* Whatever is wrong with what was asked for is told before anything runs. */
-static int prepare(struct probe_alone_alone *a, struct el_err *e)
+static int probe_alone_prepare(struct probe_alone_alone *a, struct el_err *e)
 {
     const struct probe_conf *n = a->conf;
     check_conf_init(&a->checks);
@@ -87,7 +87,7 @@ static int prepare(struct probe_alone_alone *a, struct el_err *e)
     return 0;
 }
 
-static int look(struct probe_alone_alone *a, struct el_err *e)
+static int probe_alone_look(struct probe_alone_alone *a, struct el_err *e)
 {
     const struct probe_conf *c = a->conf;
     bool nccl = use_nccl(a), terminal = isatty(STDERR_FILENO);
@@ -115,7 +115,7 @@ static int look(struct probe_alone_alone *a, struct el_err *e)
 }
 
 /* A plan of one node: no pairs, but what it measured may be compared with the baseline. */
-static int judge(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
+static int probe_alone_judge(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
 {
     struct el_buf why = EL_BUF_INIT(NULL, 4096);
     const struct plan_pair *pairs;
@@ -177,7 +177,7 @@ static void remember(struct probe_alone_alone *a, const struct probe_report *r, 
     el_buf_free(&why);
 }
 
-static int show(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
+static int probe_alone_show(struct probe_alone_alone *a, struct plan *p, struct el_err *e)
 {
     const struct probe_conf *c = a->conf;
     const struct found *found[1] = {&a->found};
@@ -229,8 +229,8 @@ int probe_alone(const struct probe_conf *conf, const struct call *call, struct e
     struct plan *p = plan_new(1, &pc, &mem);
     if (!p)
         el_fail(e, EL_EXIT_OSERR, "out of memory");
-    else if (prepare(a, e) == 0 && look(a, e) == 0 && judge(a, p, e) == 0)
-        status = show(a, p, e);
+    else if (probe_alone_prepare(a, e) == 0 && probe_alone_look(a, e) == 0 && probe_alone_judge(a, p, e) == 0)
+        status = probe_alone_show(a, p, e);
     plan_free(p);
     if (!a->stuck)
         free(a);

@@ -27,13 +27,13 @@ const char *agent_state_name(enum agent_state state)
     return states[state].name;
 }
 
-static void move(struct agent *a, enum agent_state to)
+static void agent_move(struct agent *a, enum agent_state to)
 {
     assert(states[a->state].next & 1u << to);
     a->state = to;
 }
 
-static struct agent_action *act(struct agent_actions *out, enum agent_action_type type)
+static struct agent_action *agent_act(struct agent_actions *out, enum agent_action_type type)
 {
     assert(out->n < AGENT_ACTIONS_MAX);
     struct agent_action *x = &out->v[out->n++];
@@ -41,10 +41,10 @@ static struct agent_action *act(struct agent_actions *out, enum agent_action_typ
     return x;
 }
 
-static void take_group(struct agent_actions *out, const struct worker_group_actions *group)
+static void agent_take_group(struct agent_actions *out, const struct worker_group_actions *group)
 {
     for (unsigned i = 0; i < group->n; i++)
-        act(out, AGENT_DO_GROUP)->group = group->v[i];
+        agent_act(out, AGENT_DO_GROUP)->group = group->v[i];
 }
 
 int agent_init(struct agent *a, const struct agent_conf *conf, struct el_mem *mem)
@@ -63,9 +63,9 @@ void agent_free(struct agent *a, struct el_mem *mem)
     worker_group_free(&a->group, mem);
 }
 
-static void prepare(struct agent *a, struct agent_actions *out)
+static void agent_prepare(struct agent *a, struct agent_actions *out)
 {
-    move(a, AGENT_PREPARING);
+    agent_move(a, AGENT_PREPARING);
     a->cause = AGENT_NO_CAUSE;
     a->hindsight_until = 0;
     a->note_due = a->follows = a->waits = false;
@@ -78,24 +78,24 @@ static void prepare(struct agent *a, struct agent_actions *out)
     a->ending = -1;
     a->stopped = 0;
     a->attempts++;
-    act(out, AGENT_DO_PREPARE);
+    agent_act(out, AGENT_DO_PREPARE);
 }
 
-static void end(struct agent *a, struct agent_actions *out)
+static void agent_end(struct agent *a, struct agent_actions *out)
 {
-    move(a, AGENT_ENDED);
-    act(out, AGENT_DO_END);
+    agent_move(a, AGENT_ENDED);
+    agent_act(out, AGENT_DO_END);
 }
 
 /* Nothing more is done with this attempt. */
-static void conclude(struct agent *a, struct agent_actions *out)
+static void agent_conclude(struct agent *a, struct agent_actions *out)
 {
     if (!a->conf.managed) {
-        end(a, out);
+        agent_end(a, out);
         return;
     }
-    move(a, AGENT_IDLE);
-    act(out, AGENT_DO_RESULT);
+    agent_move(a, AGENT_IDLE);
+    agent_act(out, AGENT_DO_RESULT);
 }
 
 /* The first cause stays, except that being told to leave explains what came shortly before it. */
@@ -124,7 +124,7 @@ static bool ask_capture(struct agent *a, el_usec now, struct agent_actions *out)
     if (!up || a->parted || !is_worth_capturing(a, now) || a->capture == AGENT_CAPTURE_OVER)
         return false;
     if (a->capture == AGENT_CAPTURE_NOT)
-        act(out, AGENT_DO_CAPTURE);
+        agent_act(out, AGENT_DO_CAPTURE);
     a->capture = AGENT_CAPTURE_ASKED;
     return true;
 }
@@ -141,31 +141,31 @@ static bool hold_back(struct agent *a, int signal, el_usec grace, el_usec now, s
     return a->held;
 }
 
-static void stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
+static void agent_stop(struct agent *a, int signal, el_usec grace, el_usec now, struct agent_actions *out)
 {
     struct worker_group_actions group = {0};
     a->judge_until = EL_NEVER;
     a->stopped = a->stopped ? a->stopped : now;
     if (a->state == AGENT_RUNNING)
-        move(a, AGENT_STOPPING);
+        agent_move(a, AGENT_STOPPING);
     if (hold_back(a, signal, grace, now, out))
         return;
     worker_group_stop(&a->group, a->held_signal, a->held_grace, now, &group);
-    take_group(out, &group);
+    agent_take_group(out, &group);
 }
 
-static void on_captured(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+static void agent_on_captured(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     if (a->capture != AGENT_CAPTURE_ASKED || (ev->attempt && ev->attempt != a->attempts))
         return; /* of an attempt that is over */
     a->capture = AGENT_CAPTURE_OVER;
     a->hindsight_until = a->sure_at < a->hindsight_until ? a->sure_at : a->hindsight_until;
     if (a->held)
-        stop(a, a->held_signal, a->held_grace, now, out);
+        agent_stop(a, a->held_signal, a->held_grace, now, out);
 }
 
 /* Those whom it would leave alone in a collective are not worse off for being captured first. */
-static void on_failing(struct agent *a, el_usec now, struct agent_actions *out)
+static void agent_on_failing(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->state == AGENT_RUNNING)
         ask_capture(a, now, out);
@@ -216,11 +216,11 @@ static void again(struct agent *a, el_usec now, struct agent_actions *out)
     assert(charged); /* time only makes the budget larger */
     (void)charged;
     a->restarts++;
-    prepare(a, out);
+    agent_prepare(a, out);
 }
 
 /* Everything of the attempt is gone and known: what now? */
-static void decide(struct agent *a, el_usec now, struct agent_actions *out)
+static void agent_decide(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->state != AGENT_COLLECTING || !a->collected || now < a->hindsight_until || a->judge_until != EL_NEVER)
         return;
@@ -230,17 +230,17 @@ static void decide(struct agent *a, el_usec now, struct agent_actions *out)
         if (a->again_at <= now)
             again(a, now, out);
     } else if (!try_again(a, now)) {
-        conclude(a, out);
+        agent_conclude(a, out);
     } else if (a->verdict.wait) {
         a->again_at = now + a->verdict.wait;
-        act(out, AGENT_DO_WAIT);
+        agent_act(out, AGENT_DO_WAIT);
     } else {
         again(a, now, out);
     }
 }
 
 /* After each event that may have closed the worker group. */
-static void close_attempt(struct agent *a, el_usec now, struct agent_actions *out)
+static void agent_close_attempt(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->group.phase != WORKER_GROUP_CLOSED || (a->state != AGENT_RUNNING && a->state != AGENT_STOPPING))
         return;
@@ -252,8 +252,8 @@ static void close_attempt(struct agent *a, el_usec now, struct agent_actions *ou
     a->held = false;
     if (a->cause == AGENT_WORKER_FAILED && !a->stopped)
         a->stopped = now; /* all of them have failed while it was open whose fault it is */
-    move(a, AGENT_COLLECTING);
-    act(out, AGENT_DO_COLLECT);
+    agent_move(a, AGENT_COLLECTING);
+    agent_act(out, AGENT_DO_COLLECT);
 }
 
 static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -262,17 +262,17 @@ static void on_prepared(struct agent *a, const struct agent_event *ev, el_usec n
         return; /* it took so long that nobody waits for it any more */
     if (!ev->ok) {
         blame(a, AGENT_PREPARE_FAILED, 0);
-        conclude(a, out);
+        agent_conclude(a, out);
         return;
     }
-    move(a, AGENT_RUNNING);
+    agent_move(a, AGENT_RUNNING);
     a->began = now;
     struct worker_group_actions group = {0};
     worker_group_start(&a->group, &group);
-    take_group(out, &group);
+    agent_take_group(out, &group);
 }
 
-static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
+static void agent_leave(struct agent *a, int signal, el_usec now, struct agent_actions *out);
 
 /* A signal from outside is nobody's consequence; and without anybody else there is no other cause. */
 static bool may_follow(const struct agent *a, const struct agent_event *ev)
@@ -291,13 +291,13 @@ static void look_back(struct agent *a, int signal, el_usec now)
 }
 
 /* The first one that failed by itself: the others are stopped. */
-static void condemn(struct agent *a, unsigned slot, el_usec now, struct agent_actions *out)
+static void agent_condemn(struct agent *a, unsigned slot, el_usec now, struct agent_actions *out)
 {
     if (a->judge_until != EL_NEVER)
         a->cause_slot = slot;
     a->follows = a->waits = false;
     blame(a, AGENT_WORKER_FAILED, slot);
-    stop(a, SIG_TERM, a->conf.grace, now, out);
+    agent_stop(a, SIG_TERM, a->conf.grace, now, out);
 }
 
 static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -306,7 +306,7 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     bool ours = slot->signalled, first = a->cause == AGENT_NO_CAUSE;
     struct worker_group_actions group = {0};
     worker_group_exited(&a->group, ev->slot, ev->code, ev->signal, now, &group);
-    take_group(out, &group);
+    agent_take_group(out, &group);
     if (a->ending == (int)ev->slot)
         a->parting_until = now;
     if (!worker_group_slot_bad(slot) || ours || a->ending >= 0)
@@ -315,13 +315,13 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
      */
     if (first && (ev->typed || ev->signal == SIG_INT || ev->code == 128 + SIG_INT) && a->conf.slots == 1 &&
         !a->conf.managed) {
-        leave(a, SIG_INT, now, out);
+        agent_leave(a, SIG_INT, now, out);
         return;
     }
     bool open = first || a->judge_until != EL_NEVER;
     a->note_due |= open;
     if (!may_follow(a, ev)) {
-        condemn(a, ev->slot, now, out);
+        agent_condemn(a, ev->slot, now, out);
         if (open)
             look_back(a, ev->signal, now);
         return;
@@ -332,10 +332,10 @@ static void on_exited(struct agent *a, const struct agent_event *ev, el_usec now
     else if (now >= a->judge_until)
         return; /* too late to be the cause: the others are stopped in this step */
     a->looks++;
-    act(out, AGENT_DO_LOOK)->slot = ev->slot;
+    agent_act(out, AGENT_DO_LOOK)->slot = ev->slot;
 }
 
-static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+static void agent_on_looked(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     if (a->judge_until == EL_NEVER || (ev->attempt && ev->attempt != a->attempts))
         return; /* something was quicker */
@@ -344,7 +344,7 @@ static void on_looked(struct agent *a, const struct agent_event *ev, el_usec now
     if (ev->follows) {
         a->follows |= ev->slot == a->cause_slot;
     } else if (!ev->waits) {
-        condemn(a, ev->slot, now, out);
+        agent_condemn(a, ev->slot, now, out);
     } else if (!a->waits) { /* for want of a better one this is the cause */
         a->cause_slot = ev->slot;
         a->waits = true;
@@ -357,11 +357,11 @@ static void on_none_ends(struct agent *a, el_usec now, struct agent_actions *out
     if (a->ending >= 0)
         a->parting_until = now;
     if (a->judge_until != EL_NEVER && a->waits && !a->looks)
-        condemn(a, a->cause_slot, now, out);
+        agent_condemn(a, a->cause_slot, now, out);
 }
 
 /* Is there anything left to wait for? */
-static void judge(struct agent *a, el_usec now, struct agent_actions *out)
+static void agent_judge(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (a->judge_until == EL_NEVER)
         return;
@@ -369,7 +369,7 @@ static void judge(struct agent *a, el_usec now, struct agent_actions *out)
     if (more && now < a->judge_until)
         return;
     if (a->state == AGENT_RUNNING)
-        stop(a, SIG_TERM, a->conf.grace, now, out);
+        agent_stop(a, SIG_TERM, a->conf.grace, now, out);
     a->judge_until = EL_NEVER;
 }
 
@@ -380,10 +380,10 @@ static void on_hung(struct agent *a, const struct agent_event *ev, el_usec now, 
     a->hung = a->note_due = true;
     a->hindsight_until = 0;
     blame(a, AGENT_WORKER_FAILED, ev->slot);
-    stop(a, SIG_ABRT, AGENT_ABORT_GRACE, now, out);
+    agent_stop(a, SIG_ABRT, AGENT_ABORT_GRACE, now, out);
 }
 
-static void on_parted(struct agent *a, const struct agent_event *ev)
+static void agent_on_parted(struct agent *a, const struct agent_event *ev)
 {
     assert(a->conf.managed && ev->slot < a->group.slots);
     if (a->state != AGENT_RUNNING || a->group.slot[ev->slot].state != WORKER_GROUP_SLOT_UP)
@@ -393,12 +393,12 @@ static void on_parted(struct agent *a, const struct agent_event *ev)
 }
 
 /* The siblings are stopped first; words come when hindsight is over. */
-static void note(struct agent *a, el_usec now, struct agent_actions *out)
+static void agent_note(struct agent *a, el_usec now, struct agent_actions *out)
 {
     if (!a->note_due || now < a->hindsight_until || a->judge_until != EL_NEVER)
         return;
     a->note_due = false;
-    act(out, AGENT_DO_NOTE)->slot = a->cause_slot;
+    agent_act(out, AGENT_DO_NOTE)->slot = a->cause_slot;
 }
 
 static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -414,11 +414,11 @@ static void on_spawn_failed(struct agent *a, const struct agent_event *ev, el_us
         a->group.slot[ev->slot].signalled = true; /* its exit is ours to explain, not a worker's failure */
     else
         worker_group_spawn_failed(&a->group, now, &group);
-    take_group(out, &group);
-    stop(a, SIG_TERM, a->conf.grace, now, out);
+    agent_take_group(out, &group);
+    agent_stop(a, SIG_TERM, a->conf.grace, now, out);
 }
 
-static void leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
+static void agent_leave(struct agent *a, int signal, el_usec now, struct agent_actions *out)
 {
     bool again = a->cause == AGENT_LEAVING;
     if (a->state == AGENT_RUNNING && worker_group_succeeded(&a->group))
@@ -437,9 +437,9 @@ static void leave(struct agent *a, int signal, el_usec now, struct agent_actions
     if (again && a->held)
         a->capture = AGENT_CAPTURE_OVER; /* one signal is waited with, not two */
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
-        stop(a, signal, grace, now, out);
+        agent_stop(a, signal, grace, now, out);
     else if (a->state == AGENT_IDLE || a->state == AGENT_PREPARING) /* a frozen log folder must not hold us */
-        end(a, out);
+        agent_end(a, out);
 }
 
 /* --- managed: orders from above --- */
@@ -449,11 +449,11 @@ static void on_attempt(struct agent *a, const struct agent_event *ev, struct age
     assert(a->conf.managed && a->state == AGENT_IDLE);
     a->restarts = ev->restarts;
     if (!a->group.up) {
-        prepare(a, out);
+        agent_prepare(a, out);
         return;
     }
     a->cause = AGENT_STUCK; /* a worker of the last attempt is still there: its slot is not free */
-    act(out, AGENT_DO_RESULT);
+    agent_act(out, AGENT_DO_RESULT);
 }
 
 /* All that still run stand at the boundary. */
@@ -483,7 +483,7 @@ static void end_parting(struct agent *a, el_usec now, struct agent_actions *out)
     a->parting_until = EL_NEVER;
     a->ending = -1;
     if (a->state == AGENT_RUNNING)
-        stop(a, a->parting_signal, a->parting_grace, now, out);
+        agent_stop(a, a->parting_signal, a->parting_grace, now, out);
 }
 
 /* A worker elsewhere has failed, perhaps since this one had: its status proves it, and a signal would hide it. */
@@ -515,9 +515,9 @@ static void on_halt(struct agent *a, const struct agent_event *ev, el_usec now, 
         a->note_due = false; /* the cause is on another node; with its evidence this failure is told all the same */
     a->judge_until = a->parting_until = EL_NEVER;
     if (a->state == AGENT_RUNNING || a->state == AGENT_STOPPING)
-        stop(a, ev->signal, ev->grace, now, out);
+        agent_stop(a, ev->signal, ev->grace, now, out);
     else if (a->state == AGENT_PREPARING)
-        conclude(a, out);
+        agent_conclude(a, out);
 }
 
 static void on_finish(struct agent *a, struct agent_actions *out)
@@ -527,10 +527,10 @@ static void on_finish(struct agent *a, struct agent_actions *out)
         return;
     if (a->cause == AGENT_NO_CAUSE)
         a->cause = AGENT_HALTED;
-    end(a, out);
+    agent_end(a, out);
 }
 
-static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
+static void agent_on_signal(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
 {
     int signal = ev->signal;
     if (a->state == AGENT_ENDED || signal <= 0 || signal > AGENT_SIGNAL_MAX)
@@ -538,11 +538,11 @@ static void on_signal(struct agent *a, const struct agent_event *ev, el_usec now
     if (signal == SIG_INT)
         a->interrupts++;
     if (a->conf.handled[signal])
-        leave(a, signal, now, out);
+        agent_leave(a, signal, now, out);
     else if (signal == SIG_USR1 || signal == SIG_USR2)
-        act(out, AGENT_DO_FORWARD)->signal = signal;
+        agent_act(out, AGENT_DO_FORWARD)->signal = signal;
     else if (signal == SIG_TSTP)
-        act(out, AGENT_DO_SUSPEND);
+        agent_act(out, AGENT_DO_SUSPEND);
 }
 
 static void on_group_event(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -551,14 +551,14 @@ static void on_group_event(struct agent *a, const struct agent_event *ev, el_use
     if (ev->type == AGENT_EV_SPAWNED) {
         worker_group_spawned(&a->group, ev->slot, &group);
         if (a->conf.managed && a->group.started == a->group.slots && a->group.phase == WORKER_GROUP_UP)
-            act(out, AGENT_DO_UP);
+            agent_act(out, AGENT_DO_UP);
     } else if (ev->type == AGENT_EV_SWEPT)
         worker_group_swept(&a->group, ev->left, now, &group);
     else if (ev->type == AGENT_EV_ORPHAN)
         worker_group_orphan_reaped(&a->group, now, &group);
     else if (worker_group_deadline(&a->group) <= now)
         worker_group_timeout(&a->group, now, &group);
-    take_group(out, &group);
+    agent_take_group(out, &group);
 }
 
 void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, struct agent_actions *out)
@@ -566,7 +566,7 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     switch (ev->type) {
     case AGENT_EV_START:
         if (a->state == AGENT_IDLE) /* else a signal was quicker */
-            prepare(a, out);
+            agent_prepare(a, out);
         break;
     case AGENT_EV_ATTEMPT: on_attempt(a, ev, out); break;
     case AGENT_EV_HALT: on_halt(a, ev, now, out); break;
@@ -574,13 +574,13 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_PREPARED: on_prepared(a, ev, now, out); break;
     case AGENT_EV_SPAWN_FAILED: on_spawn_failed(a, ev, now, out); break;
     case AGENT_EV_EXITED: on_exited(a, ev, now, out); break;
-    case AGENT_EV_PARTED: on_parted(a, ev); break;
-    case AGENT_EV_LOOKED: on_looked(a, ev, now, out); break;
+    case AGENT_EV_PARTED: agent_on_parted(a, ev); break;
+    case AGENT_EV_LOOKED: agent_on_looked(a, ev, now, out); break;
     case AGENT_EV_NONE_ENDS: on_none_ends(a, now, out); break;
     case AGENT_EV_HUNG: on_hung(a, ev, now, out); break;
-    case AGENT_EV_FAILING: on_failing(a, now, out); break;
-    case AGENT_EV_CAPTURED: on_captured(a, ev, now, out); break;
-    case AGENT_EV_SIGNAL: on_signal(a, ev, now, out); break;
+    case AGENT_EV_FAILING: agent_on_failing(a, now, out); break;
+    case AGENT_EV_CAPTURED: agent_on_captured(a, ev, now, out); break;
+    case AGENT_EV_SIGNAL: agent_on_signal(a, ev, now, out); break;
     case AGENT_EV_COLLECTED:
         a->collected = a->state == AGENT_COLLECTING;
         a->digest = ev->digest ? *ev->digest : (struct restart_digest){.kind = RESTART_OTHER};
@@ -591,8 +591,8 @@ void agent_step(struct agent *a, const struct agent_event *ev, el_usec now, stru
     case AGENT_EV_TIMEOUT: on_group_event(a, ev, now, out); break;
     }
     end_parting(a, now, out);
-    judge(a, now, out);
-    note(a, now, out);
-    close_attempt(a, now, out);
-    decide(a, now, out);
+    agent_judge(a, now, out);
+    agent_note(a, now, out);
+    agent_close_attempt(a, now, out);
+    agent_decide(a, now, out);
 }

@@ -19,7 +19,7 @@
 
 /* --- the core and its inbox --- */
 
-static void show_status(struct node *n)
+static void agent_show_status(struct node *n)
 {
     bool ended = n->core.state == AGENT_ENDED;
     const char *state = n->membership ? membership_state(n->membership) : agent_state_name(n->core.state);
@@ -63,7 +63,7 @@ static void watch_steps(struct node *n)
     output_watch_steps(n->output, !here ? -1 : last ? (int)n->nproc - 1 : 0, &n->steps);
 }
 
-static void prepare(struct node *n)
+static void agent_io_prepare(struct node *n)
 {
     loop_timer_at(n->prepare_timer, loop_clock() + NODE_PREPARE_TIME);
     n->prepare_again = n->preparing; /* for an attempt that was halted meanwhile: one at a time */
@@ -81,7 +81,7 @@ static void on_output_ready(void *ctx, const struct el_err *e)
     if (n->core.state != AGENT_PREPARING)
         return; /* too late: the job has ended while a log folder stood still */
     if (n->prepare_again) {
-        prepare(n);
+        agent_io_prepare(n);
         return;
     }
     loop_timer_at(n->prepare_timer, EL_NEVER);
@@ -122,12 +122,12 @@ static void on_prepare_late(void *ctx)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_PREPARED, .ok = false});
 }
 
-static void act(struct node *n, const struct agent_action *a)
+static void agent_io_act(struct node *n, const struct agent_action *a)
 {
     switch (a->type) {
     case AGENT_DO_PREPARE:
         report_restart(n);
-        prepare(n);
+        agent_io_prepare(n);
         break;
     case AGENT_DO_WAIT: report_wait(n); break;
     case AGENT_DO_GROUP: workers_act(n, &a->group); break;
@@ -156,14 +156,14 @@ static void act(struct node *n, const struct agent_action *a)
     }
 }
 
-static void step(struct node *n, const struct agent_event *ev, struct agent_actions *out)
+static void agent_io_step(struct node *n, const struct agent_event *ev, struct agent_actions *out)
 {
     enum agent_state before = n->core.state;
     bool held = agent_is_held(&n->core);
     agent_step(&n->core, ev, loop_clock(), out);
     agent_check(&n->core);
     account_state(n, before);
-    show_status(n);
+    agent_show_status(n);
     if (n->core.state != before)
         emit_moved(n, before);
     if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core)) {
@@ -172,7 +172,7 @@ static void step(struct node *n, const struct agent_event *ev, struct agent_acti
     }
 }
 
-static void drain(struct node *n)
+static void agent_drain(struct node *n)
 {
     if (n->draining)
         return;
@@ -182,9 +182,9 @@ static void drain(struct node *n)
         n->inbox_head = (n->inbox_head + 1) % NODE_INBOX_MAX;
         n->inbox_count--;
         struct agent_actions out = {0};
-        step(n, &ev, &out);
+        agent_io_step(n, &ev, &out);
         for (unsigned i = 0; i < out.n; i++)
-            act(n, &out.v[i]);
+            agent_io_act(n, &out.v[i]);
     }
     n->draining = false;
     loop_timer_at(n->deadline, agent_deadline(&n->core));
@@ -194,10 +194,10 @@ void node_feed(struct node *n, const struct agent_event *ev)
 {
     assert(n->inbox_count < NODE_INBOX_MAX);
     n->inbox[(n->inbox_head + n->inbox_count++) % NODE_INBOX_MAX] = *ev;
-    drain(n);
+    agent_drain(n);
 }
 
-static void on_deadline(void *ctx)
+static void agent_on_deadline(void *ctx)
 {
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_TIMEOUT});
 }
@@ -206,7 +206,7 @@ static void on_deadline(void *ctx)
 
 /* Still a zombie: its group is swept now; everything else the core orders waits until it is reaped, so that no worker
  * starts while the old one of its slot is there. */
-static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end *end)
+static void agent_on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end *end)
 {
     struct node *n = ctx;
     (void)pid;
@@ -216,17 +216,17 @@ static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end
     report_ended(n, slot, end);
     struct agent_event ev = {.type = AGENT_EV_EXITED, .slot = slot, .code = end->code, .signal = end->signal};
     ev.typed = workers_typed(n);
-    step(n, &ev, &n->after_reap);
+    agent_io_step(n, &ev, &n->after_reap);
     struct agent_actions *out = &n->after_reap;
     unsigned now = 0;
     for (; now < out->n && out->v[now].type == AGENT_DO_GROUP && out->v[now].group.type != WORKER_GROUP_SWEEP_ALL;
          now++)
-        act(n, &out->v[now]);
+        agent_io_act(n, &out->v[now]);
     out->n -= now;
     memmove(out->v, out->v + now, out->n * sizeof out->v[0]);
 }
 
-static void on_reaped(void *ctx, unsigned slot, pid_t pid)
+static void agent_on_reaped(void *ctx, unsigned slot, pid_t pid)
 {
     struct node *n = ctx;
     (void)pid;
@@ -235,12 +235,12 @@ static void on_reaped(void *ctx, unsigned slot, pid_t pid)
     n->after_reap.n = 0;
     n->draining = true; /* answers queue up behind what is being done */
     for (unsigned i = 0; i < out.n; i++)
-        act(n, &out.v[i]);
+        agent_io_act(n, &out.v[i]);
     n->draining = false;
-    drain(n);
+    agent_drain(n);
 }
 
-static void on_orphan(void *ctx, pid_t pid)
+static void agent_on_orphan(void *ctx, pid_t pid)
 {
     struct node *n = ctx;
     if (n->guard && pid == guard_pid(n->guard)) {
@@ -257,14 +257,14 @@ static void on_orphan(void *ctx, pid_t pid)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ORPHAN});
 }
 
-static void on_helper(void *ctx, pid_t pid, const struct reap_end *end)
+static void agent_on_helper(void *ctx, pid_t pid, const struct reap_end *end)
 {
     struct node *n = ctx;
     if (!health_child(n->health, pid, end))
         hooks_child(n->hooks, pid, end);
 }
 
-static void on_stopped(void *ctx, unsigned slot, pid_t pid)
+static void agent_on_stopped(void *ctx, unsigned slot, pid_t pid)
 {
     struct node *n = ctx;
     (void)slot, (void)pid;
@@ -274,7 +274,7 @@ static void on_stopped(void *ctx, unsigned slot, pid_t pid)
 
 /* --- signals --- */
 
-static void on_signal(void *ctx, const struct signalfd_siginfo *si)
+static void agent_io_on_signal(void *ctx, const struct signalfd_siginfo *si)
 {
     struct node *n = ctx;
     int number = (int)si->ssi_signo;
@@ -395,11 +395,14 @@ static int node_init(struct node *n, struct el_err *e)
         steps_init(&n->steps, &n->conf->step_pattern);
     struct console_conf talk = {
         .quiet = n->conf->quiet, .verbose = n->conf->verbose, .json = n->conf->log_json, .env = n->env};
-    struct reap_ops ops = {
-        .zombie = on_zombie, .reaped = on_reaped, .orphan = on_orphan, .helper = on_helper, .stopped = on_stopped};
+    struct reap_ops ops = {.zombie = agent_on_zombie,
+                           .reaped = agent_on_reaped,
+                           .orphan = agent_on_orphan,
+                           .helper = agent_on_helper,
+                           .stopped = agent_on_stopped};
     sigset_t set;
     choose_signals(n, &core, &set);
-    if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, on_signal, n, e) < 0)
+    if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, agent_io_on_signal, n, e) < 0)
         return -1;
     if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
         return -1;
@@ -409,7 +412,7 @@ static int node_init(struct node *n, struct el_err *e)
     start_output(n, e);
     if (!n->output || !(n->reap = reap_new(n->nproc, &ops, n, e)))
         return -1;
-    n->deadline = loop_timer_new(n->loop, on_deadline, n);
+    n->deadline = loop_timer_new(n->loop, agent_on_deadline, n);
     n->prepare_timer = loop_timer_new(n->loop, on_prepare_late, n);
     if (!n->deadline || !n->prepare_timer || agent_init(&n->core, &core, NULL) < 0)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);

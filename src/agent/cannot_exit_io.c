@@ -36,7 +36,7 @@ static bool has_raised(struct node *n, unsigned slot, char *text, size_t size)
     return raised;
 }
 
-static void say(const struct node *n, unsigned slot, const char *text)
+static void cannot_exit_say(const struct node *n, unsigned slot, const char *text)
 {
     el_usec since = loop_clock() - output_said_at(n->output, slot, 2);
     el_log(
@@ -47,7 +47,7 @@ static void say(const struct node *n, unsigned slot, const char *text)
 }
 
 /* What all ranks have printed, each of them has likely caught: a package that is not there. */
-static bool is_alone(const struct node *n, unsigned slot)
+static bool cannot_exit_is_alone(const struct node *n, unsigned slot)
 {
     for (unsigned i = 0; i < n->nproc; i++)
         if (i != slot && n->worker[i].started && !n->worker[i].ended && !n->unended->worker[i].raised)
@@ -55,7 +55,7 @@ static bool is_alone(const struct node *n, unsigned slot)
     return false;
 }
 
-static void look(struct node *n, unsigned slot)
+static void cannot_exit_look(struct node *n, unsigned slot)
 {
     struct cannot_exit *u = &n->unended->worker[slot];
     char text[CLASSIFY_SIGN_MAX] = "";
@@ -68,18 +68,18 @@ static void look(struct node *n, unsigned slot)
     struct proc_sample_one one = {.doing = PROC_SAMPLE_UNSEEN};
     if (raised)
         proc_sample_look(&one, "/proc", n->worker[slot].pid);
-    if (cannot_exit_saw(u, raised, &one, loop_clock()) && is_alone(n, slot))
-        say(n, slot, text);
+    if (cannot_exit_saw(u, raised, &one, loop_clock()) && cannot_exit_is_alone(n, slot))
+        cannot_exit_say(n, slot, text);
 }
 
-static void on_timer(void *ctx)
+static void cannot_exit_on_timer(void *ctx)
 {
     struct node *n = ctx;
     if (n->core.state != AGENT_RUNNING)
         return;
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].started && !n->worker[i].ended)
-            look(n, i);
+            cannot_exit_look(n, i);
     loop_timer_at(n->unended->timer, loop_clock() + EVERY);
 }
 
@@ -88,7 +88,7 @@ int cannot_exit_init(struct node *n, struct el_err *e)
     struct cannot_exit_watch *w = n->unended = calloc(1, sizeof *w);
     if (w)
         w->worker = calloc(n->nproc, sizeof *w->worker);
-    if (!w || !w->worker || !(w->timer = loop_timer_new(n->loop, on_timer, n)))
+    if (!w || !w->worker || !(w->timer = loop_timer_new(n->loop, cannot_exit_on_timer, n)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     return 0;
 }

@@ -120,7 +120,7 @@ static void send_all(const struct ckpt_asks *c, struct asker *who)
 
 /* --- a save ------------------------------------------------------------------------------------------------------- */
 
-static void answer(const struct ckpt_asks *c, struct asker *who, unsigned status, const char *text)
+static void ckpt_control_answer(const struct ckpt_asks *c, struct asker *who, unsigned status, const char *text)
 {
     struct msg m = {.type = MSG_CKPT_NODE};
     fill_node(c, &m.u.ckpt_node);
@@ -132,7 +132,7 @@ static void answer(const struct ckpt_asks *c, struct asker *who, unsigned status
 }
 
 /* How far it is, or what became of it.  A step that was passed over for a newer one is waited for as that. */
-static void look_at(struct ckpt_asks *c, struct waiting *w)
+static void ckpt_control_look_at(struct ckpt_asks *c, struct waiting *w)
 {
     struct flush_io_view disk;
     struct asker *who = w->who;
@@ -147,26 +147,26 @@ static void look_at(struct ckpt_asks *c, struct waiting *w)
     }
     w->who = NULL;
     if (w->ask) {
-        answer(c, who, (unsigned)disk.answer_status, disk.answer);
+        ckpt_control_answer(c, who, (unsigned)disk.answer_status, disk.answer);
         return;
     }
     if (disk.on_disk >= w->step) {
-        answer(c, who, 0, disk.said);
+        ckpt_control_answer(c, who, 0, disk.said);
         return;
     }
     snprintf(text, sizeof text, "step %lld is not on disk: %.400s",
              (long long)(disk.failed == SLOT_TABLE_NO_STEP ? w->step : disk.failed),
              disk.failed == SLOT_TABLE_NO_STEP ? "it is not held any more" : disk.why);
-    answer(c, who, EL_EXIT_CANTCREAT, text);
+    ckpt_control_answer(c, who, EL_EXIT_CANTCREAT, text);
 }
 
-static void on_tick(void *ctx)
+static void ckpt_control_on_tick(void *ctx)
 {
     struct ckpt_asks *c = ctx;
     bool any = false;
     for (unsigned i = 0; i < CONTROL_SOCKET_MAX; i++) {
         if (c->waiting[i].who)
-            look_at(c, &c->waiting[i]);
+            ckpt_control_look_at(c, &c->waiting[i]);
         any |= c->waiting[i].who != NULL;
     }
     if (any)
@@ -178,17 +178,19 @@ static void save(struct ckpt_asks *c, struct asker *who)
     struct node *n = c->node;
     struct waiting *w = c->waiting;
     if (!slot_table_budget_bytes(snapshot_service_keeper(n->snapshots))) {
-        answer(c, who, CKPT_UNSUPPORTED, "snapshots are off: this job was started without --ckpt-mem and --ckpt-dir");
+        ckpt_control_answer(c, who, CKPT_UNSUPPORTED,
+                            "snapshots are off: this job was started without --ckpt-mem and --ckpt-dir");
         return;
     }
     if (!n->persisting) {
-        answer(c, who, CKPT_UNSUPPORTED, "snapshots of this job stay in memory: it was started without --ckpt-dir");
+        ckpt_control_answer(c, who, CKPT_UNSUPPORTED,
+                            "snapshots of this job stay in memory: it was started without --ckpt-dir");
         return;
     }
     uint64_t ask = 0;
     int64_t step = flush_io_save(n, &ask);
     if (!ask && step == SLOT_TABLE_NO_STEP) {
-        answer(c, who, CKPT_INCOMPLETE, "nothing is in memory yet: no step that every rank has committed");
+        ckpt_control_answer(c, who, CKPT_INCOMPLETE, "nothing is in memory yet: no step that every rank has committed");
         return;
     }
     while (w->who)
@@ -205,7 +207,7 @@ static void on_ask(void *ctx, struct asker *who, const struct msg *m)
         send_all(ctx, who);
 }
 
-static void on_gone(void *ctx, struct asker *who)
+static void ckpt_control_on_gone(void *ctx, struct asker *who)
 {
     struct ckpt_asks *c = ctx;
     for (unsigned i = 0; i < CONTROL_SOCKET_MAX; i++)
@@ -231,13 +233,13 @@ void ckpt_news(struct node *n)
 
 int ckpt_asks_init(struct node *n, struct el_err *e)
 {
-    static const struct control_socket_ops ops = {on_ask, on_gone};
+    static const struct control_socket_ops ops = {on_ask, ckpt_control_on_gone};
     char path[128];
     struct ckpt_asks *c = n->asks = calloc(1, sizeof *c);
     if (!c)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     c->node = n;
-    c->tick = loop_timer_new(n->loop, on_tick, c);
+    c->tick = loop_timer_new(n->loop, ckpt_control_on_tick, c);
     c->held = calloc((size_t)n->nproc * SLOT_TABLE_SLOTS, sizeof *c->held);
     if (!c->tick || !c->held)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");

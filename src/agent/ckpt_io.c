@@ -13,7 +13,7 @@
 #define CORE_LIMIT ((size_t)1 << 20)
 
 /* Alone: what follows from what this node has said. */
-static void hear(struct node *n)
+static void ckpt_hear(struct node *n)
 {
     struct restore_word w;
     restore_take(&n->restore, 0, &n->stock, loop_clock());
@@ -43,7 +43,7 @@ static void on_choose(void *ctx, const struct restore_stock *stock)
     n->stock.attempt = attempt;
     n->stock.at = RESTORE_AT_STOCK;
     n->stock.told = RESTORE_NO_STEP;
-    hear(n);
+    ckpt_hear(n);
 }
 
 static void on_confirm(void *ctx, int64_t step)
@@ -55,7 +55,7 @@ static void on_confirm(void *ctx, int64_t step)
         return;
     }
     n->stock.at = RESTORE_AT_READ;
-    hear(n);
+    ckpt_hear(n);
 }
 
 static void on_reads(void *ctx)
@@ -87,7 +87,7 @@ static void on_live(void *ctx, int64_t step, bool deaf, bool past)
     membership_live(n->membership, step, deaf, past);
 }
 
-static void on_parted(void *ctx, unsigned worker)
+static void ckpt_on_parted(void *ctx, unsigned worker)
 {
     node_feed(ctx, &(struct agent_event){.type = AGENT_EV_PARTED, .slot = worker});
 }
@@ -124,7 +124,7 @@ static bool keeps(const struct node *n)
     return n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
 }
 
-static void on_differ(void *ctx, const struct slot_table_pair *x)
+static void ckpt_on_differ(void *ctx, const struct slot_table_pair *x)
 {
     emit_differ(ctx, x);
 }
@@ -224,10 +224,10 @@ int ckpt_init(struct node *n, struct el_err *e)
         .choose = on_choose,
         .confirm = on_confirm,
         .reads = on_reads,
-        .stops = {.aware = on_aware, .live = on_live, .parted = on_parted, .at_boundary = on_at_boundary},
+        .stops = {.aware = on_aware, .live = on_live, .parted = ckpt_on_parted, .at_boundary = on_at_boundary},
         .committed = on_committed,
         .taken = on_taken,
-        .differ = on_differ,
+        .differ = ckpt_on_differ,
         .digested = on_digested,
         .away = on_away,
         .unmet = on_unmet,

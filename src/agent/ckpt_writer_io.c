@@ -44,7 +44,8 @@ struct ckpt_writer {
 
 /* --- what this node holds --- */
 
-static size_t put_step(const struct slot_table *k, const struct ckpt_writer *s, int64_t step, char *to, size_t size)
+static size_t ckpt_writer_put_step(const struct slot_table *k, const struct ckpt_writer *s, int64_t step, char *to,
+                                   size_t size)
 {
     uint64_t lineage = slot_table_lineage(k, step);
     size_t n = (size_t)snprintf(to, size, "%lld@%llx:", (long long)step, (unsigned long long)lineage), begun = n;
@@ -61,14 +62,14 @@ static size_t put_step(const struct slot_table *k, const struct ckpt_writer *s, 
     return n > begun && n < size ? n : 0;
 }
 
-static void put_steps(struct flush_io *p)
+static void ckpt_writer_put_steps(struct flush_io *p)
 {
     const struct slot_table *k = snapshot_service_keeper(p->node->snapshots);
     struct ckpt_writer *s = p->saver;
     size_t n = 0;
     int64_t step = slot_table_held_below(k, INT64_MAX);
     for (unsigned i = 0; s->held.parts > 0 && i < CKPT_COMMIT_STEPS_MAX && step != SLOT_TABLE_NO_STEP; i++) {
-        size_t more = put_step(k, s, step, s->steps + n + (n > 0), CKPT_COMMIT_STEPS_TEXT - n - (n > 0));
+        size_t more = ckpt_writer_put_step(k, s, step, s->steps + n + (n > 0), CKPT_COMMIT_STEPS_TEXT - n - (n > 0));
         if (more && n)
             s->steps[n++] = ' ';
         n += more;
@@ -104,7 +105,7 @@ static void refresh(struct flush_io *p)
     loop_timer_at(s->telling, EL_NEVER);
     if (s->held.parts < 0 && slot_table_all_known(k))
         make_list(p);
-    put_steps(p);
+    ckpt_writer_put_steps(p);
     s->held.steps = s->steps;
     s->held.least = slot_table_least(k);
     if (!*s->steps && s->from > s->held.least) /* the script has shared it with them: they hold none of it */
@@ -207,13 +208,13 @@ uint64_t ckpt_writer_list(const struct node *n, const struct slot_table_source *
 
 /* --- writing --- */
 
-static void refuse(struct flush_io *p, const char *why)
+static void ckpt_writer_refuse(struct flush_io *p, const char *why)
 {
     membership_saved(p->node->membership, false, false, why);
 }
 
 /* "0=1 3=2": which pieces, and the numbers of their files. */
-static unsigned read_parts(const struct ckpt_writer *s, const char *text, unsigned *number)
+static unsigned ckpt_writer_read_parts(const struct ckpt_writer *s, const char *text, unsigned *number)
 {
     unsigned n = 0;
     uint64_t i, of;
@@ -247,7 +248,7 @@ static void write_order(struct flush_io *p, const struct msg_ckpt_write *w)
     unsigned *number = calloc(s->pieces + 1, sizeof *number), n;
     struct slot_table_source *from = calloc(s->pieces + 1, sizeof *from);
     const char *why = NULL;
-    n = number && from ? read_parts(s, w->parts, number) : 0;
+    n = number && from ? ckpt_writer_read_parts(s, w->parts, number) : 0;
     if (!number || !from)
         why = "out of memory";
     else if (w->list != s->held.list || w->number != s->held.number || w->coord != s->held.coord || !n)
@@ -280,10 +281,10 @@ static void write_order(struct flush_io *p, const struct msg_ckpt_write *w)
     free(number);
     free(from);
     if (why)
-        refuse(p, why);
+        ckpt_writer_refuse(p, why);
 }
 
-static void on_write(struct flush_io *p, const struct msg_ckpt_write *w)
+static void ckpt_writer_on_write(struct flush_io *p, const struct msg_ckpt_write *w)
 {
     struct ckpt_writer *s = p->saver;
     if (!disk_is_busy(p->disk)) {
@@ -307,7 +308,7 @@ void ckpt_writer_written(struct flush_io *p, bool good, int broken, const struct
     for (size_t i = 0; good && i < p->files->n; i++)
         most = p->files->v[i].manifest.chunks_n > most ? p->files->v[i].manifest.chunks_n : most;
     if (good && most * 8 > CKPT_COMMIT_SUMS_TEXT) {
-        refuse(p, "a part has more than 256 GiB");
+        ckpt_writer_refuse(p, "a part has more than 256 GiB");
     } else {
         if (good)
             snapshot_service_event(p->node->snapshots, "persisted", p->about.step, "");
@@ -350,7 +351,7 @@ static bool parse_sums(struct disk_files *to, struct manifest_file *f, const cha
 }
 
 /* One of all files of the step; a row that cannot be kept leaves the list short, and the order then says so. */
-static void on_file(struct flush_io *p, const struct msg_ckpt_file *f)
+static void ckpt_writer_on_file(struct flush_io *p, const struct msg_ckpt_file *f)
 {
     struct ckpt_writer *s = p->saver;
     if (!f->index) {
@@ -380,12 +381,12 @@ static void on_file(struct flush_io *p, const struct msg_ckpt_file *f)
     s->all->n++;
 }
 
-static void on_publish(struct flush_io *p, const struct msg_ckpt_publish *o)
+static void ckpt_writer_on_publish(struct flush_io *p, const struct msg_ckpt_publish *o)
 {
     struct ckpt_writer *s = p->saver;
     struct disk_files *files = o->files ? s->all : p->files;
     if (!files || (o->files && files->n != o->files)) {
-        refuse(p, "out of memory for the list of its files");
+        ckpt_writer_refuse(p, "out of memory for the list of its files");
         return;
     }
     for (size_t i = 0; i < files->n; i++)
@@ -439,9 +440,9 @@ void ckpt_writer_order(struct node *n, const struct msg *msg)
 {
     struct flush_io *p = n->persisting;
     switch ((unsigned)msg->type) {
-    case MSG_CKPT_WRITE: on_write(p, &msg->u.ckpt_write); break;
-    case MSG_CKPT_FILE: on_file(p, &msg->u.ckpt_file); break;
-    case MSG_CKPT_PUBLISH: on_publish(p, &msg->u.ckpt_publish); break;
+    case MSG_CKPT_WRITE: ckpt_writer_on_write(p, &msg->u.ckpt_write); break;
+    case MSG_CKPT_FILE: ckpt_writer_on_file(p, &msg->u.ckpt_file); break;
+    case MSG_CKPT_PUBLISH: ckpt_writer_on_publish(p, &msg->u.ckpt_publish); break;
     default: break;
     }
 }
@@ -495,7 +496,7 @@ void ckpt_writer_forget(struct node *n)
     struct ckpt_writer *s = p->saver;
     if (s->waits.order) { /* not even begun; the member core hears that it has ended */
         s->waits.order = 0;
-        refuse(p, "it is over");
+        ckpt_writer_refuse(p, "it is over");
         return;
     }
     if (flush_writing(p->core) != SLOT_TABLE_NO_STEP) { /* ckpt_writer_written() will say so */

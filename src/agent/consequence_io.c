@@ -34,20 +34,20 @@ struct consequence {
     char exiting_text[CLASSIFY_SIGN_MAX];
 };
 
-static void on_tick(void *ctx);
+static void consequence_on_tick(void *ctx);
 
 int consequence_init(struct node *n, struct el_err *e)
 {
     struct consequence *c = n->consequence = calloc(1, sizeof *c);
     if (c)
         c->look = calloc(n->nproc, sizeof(struct consequence_look *));
-    if (!c || !c->look || !(c->timer = loop_timer_new(n->loop, on_tick, n)))
+    if (!c || !c->look || !(c->timer = loop_timer_new(n->loop, consequence_on_tick, n)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     c->ending = -1;
     return 0;
 }
 
-static void look_free(struct consequence_look *l)
+static void consequence_look_free(struct consequence_look *l)
 {
     failure_free(&l->words, NULL);
     free(l);
@@ -59,11 +59,11 @@ static bool is_forgotten(struct consequence_look *l)
     if (l->node)
         return false;
     if (!l->reading && !l->tailing && !l->handled.reading)
-        look_free(l);
+        consequence_look_free(l);
     return true;
 }
 
-static void forget(struct node *n, unsigned slot)
+static void consequence_io_forget(struct node *n, unsigned slot)
 {
     struct consequence_look *l = n->consequence->look[slot];
     n->consequence->look[slot] = NULL;
@@ -76,7 +76,7 @@ static void forget(struct node *n, unsigned slot)
 void consequence_forget(struct node *n)
 {
     for (unsigned i = 0; i < n->nproc; i++)
-        forget(n, i);
+        consequence_io_forget(n, i);
     loop_timer_at(n->consequence->timer, EL_NEVER);
     n->consequence->said = false;
     n->consequence->ending = -1;
@@ -100,17 +100,17 @@ void consequence_free(struct node *n)
         return;
     for (unsigned i = 0; c->look && i < n->nproc; i++)
         if (c->look[i])
-            look_free(c->look[i]); /* the pool and the output are done with it, or never come back to it */
+            consequence_look_free(c->look[i]); /* the pool and the output are done with it, or never come back to it */
     loop_timer_free(c->timer);
     free(c->look);
     free(c);
 }
 
-static void answer(struct consequence_look *l, bool follows, bool waits)
+static void consequence_answer(struct consequence_look *l, bool follows, bool waits)
 {
     struct node *n = l->node;
     unsigned slot = l->slot, attempt = l->attempt;
-    forget(n, slot);
+    consequence_io_forget(n, slot);
     node_feed(n, &(struct agent_event){
                      .type = AGENT_EV_LOOKED, .slot = slot, .attempt = attempt, .follows = follows, .waits = waits});
 }
@@ -191,10 +191,10 @@ static void maybe_answer(struct consequence_look *l)
     l->node->worker[l->slot].in_vain = l->words.class == FAILURE_CLASS_HANG;
     l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
     bool bare = l->words.end == FAILURE_EXIT && l->words.found.kind == TRACEBACK_NONE && !l->words.follower;
-    answer(l, l->words.follower, bare && find_ending(l->node, f->at));
+    consequence_answer(l, l->words.follower, bare && find_ending(l->node, f->at));
 }
 
-static void source_read(void *ctx)
+static void consequence_source_read(void *ctx)
 {
     struct consequence_look *l = ctx;
     if (is_forgotten(l))
@@ -203,13 +203,13 @@ static void source_read(void *ctx)
     maybe_answer(l);
 }
 
-static void read_file(void *ctx)
+static void consequence_read_file(void *ctx)
 {
     struct consequence_look *l = ctx;
     evidence_read_errfile(l->path, &l->file);
 }
 
-static void file_read(void *ctx)
+static void consequence_file_read(void *ctx)
 {
     struct consequence_look *l = ctx;
     l->reading = false;
@@ -219,7 +219,7 @@ static void file_read(void *ctx)
     maybe_answer(l);
 }
 
-static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
+static void consequence_on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
 {
     (void)slot;
     struct consequence_look *l = ctx;
@@ -234,29 +234,29 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     if (out->len)
         failure_add_stdout(&l->words, out->bytes, out->len, NULL);
     if (l->words.words_private) /* a service that it can do without? */
-        handled_ask(l->node, &l->handled, &l->words, source_read, l);
+        handled_ask(l->node, &l->handled, &l->words, consequence_source_read, l);
     maybe_answer(l);
 }
 
-static void ask_tails(struct node *n, struct consequence_look *l)
+static void consequence_ask_tails(struct node *n, struct consequence_look *l)
 {
     if (l->tailing || l->tailed)
         return;
-    l->tailing = output_tails_collect(n->output, l->slot, loop_clock() + LOOK_TIME, on_tails, l) == 0;
+    l->tailing = output_tails_collect(n->output, l->slot, loop_clock() + LOOK_TIME, consequence_on_tails, l) == 0;
     l->tailed = !l->tailing;
 }
 
 void consequence_drained(struct node *n, unsigned slot)
 {
     if (n->consequence->look[slot])
-        ask_tails(n, n->consequence->look[slot]);
+        consequence_ask_tails(n, n->consequence->look[slot]);
 }
 
 void consequence_look(struct node *n, unsigned slot)
 {
     struct consequence *c = n->consequence;
     struct el_err e = {0};
-    forget(n, slot);
+    consequence_io_forget(n, slot);
     struct consequence_look *l = c->look[slot] = calloc(1, sizeof *l);
     if (!l) {
         node_feed(n, &(struct agent_event){.type = AGENT_EV_LOOKED, .slot = slot, .attempt = n->core.attempts});
@@ -268,16 +268,16 @@ void consequence_look(struct node *n, unsigned slot)
     loop_timer_at(c->timer, loop_clock() + TICK);
     if (n->worker[slot].failure.error_file) {
         snprintf(l->path, sizeof l->path, "%s", n->worker[slot].failure.error_file);
-        l->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = l};
+        l->job = (struct pool_job){.work = consequence_read_file, .done = consequence_file_read, .ctx = l};
         l->reading = pool_run(n->pool, &l->job, &e) == 0;
     }
     if (output_rank_drained(n->output, slot))
-        ask_tails(n, l);
+        consequence_ask_tails(n, l);
     maybe_answer(l);
 }
 
 /* Some wait begins to be felt: for whom? */
-static void say(struct node *n)
+static void consequence_say(struct node *n)
 {
     const struct consequence *c = n->consequence;
     const struct failure *f = &n->worker[n->core.cause_slot].failure;
@@ -303,18 +303,18 @@ static void say(struct node *n)
         (unsigned)(n->core.conf.consequence / EL_SEC(1)));
 }
 
-static void on_tick(void *ctx)
+static void consequence_on_tick(void *ctx)
 {
     struct node *n = ctx;
     struct consequence *c = n->consequence;
     el_usec now = loop_clock();
     for (unsigned i = 0; i < n->nproc; i++)
         if (c->look[i] && now - c->look[i]->since > LOOK_TIME)
-            answer(c->look[i], false, false); /* it cannot be known: nobody waits for it */
+            consequence_answer(c->look[i], false, false); /* it cannot be known: nobody waits for it */
     watch_ending(n);
     if (n->core.judge_until == EL_NEVER && n->core.ending < 0)
         return;
     if (!c->said && (n->core.follows || n->core.waits || n->core.ending >= 0) && now - c->since >= SAY_AFTER)
-        say(n);
+        consequence_say(n);
     loop_timer_at(c->timer, now + TICK);
 }

@@ -35,7 +35,7 @@ struct control_socket {
 
 /* --- one of them -------------------------------------------------------------------------------------------------- */
 
-static void forget(struct asker *a)
+static void control_socket_forget(struct asker *a)
 {
     if (!a->used)
         return;
@@ -44,15 +44,15 @@ static void forget(struct asker *a)
     a->used = false;
 }
 
-static void lose(struct asker *a)
+static void control_socket_lose(struct asker *a)
 {
     bool told = a->asked && !a->ended;
-    forget(a);
+    control_socket_forget(a);
     if (told)
         a->asks->ops.gone(a->asks->ctx, a);
 }
 
-static void rearm(struct control_socket *s)
+static void control_socket_rearm(struct control_socket *s)
 {
     el_usec at = EL_NEVER;
     for (unsigned i = 0; i < CONTROL_SOCKET_MAX; i++)
@@ -61,13 +61,13 @@ static void rearm(struct control_socket *s)
     loop_timer_at(s->timer, at);
 }
 
-static void on_timer(void *ctx)
+static void control_socket_on_timer(void *ctx)
 {
     struct control_socket *s = ctx;
     for (unsigned i = 0; i < CONTROL_SOCKET_MAX; i++)
         if (s->asker[i].used && s->asker[i].until <= loop_now(s->loop))
-            lose(&s->asker[i]);
-    rearm(s);
+            control_socket_lose(&s->asker[i]);
+    control_socket_rearm(s);
 }
 
 void asker_send(struct asker *a, const struct msg *m)
@@ -90,10 +90,10 @@ void asker_end(struct asker *a)
     a->until = loop_now(a->asks->loop) + CONTROL_SOCKET_FIRST_TIME;
     if (!conn_unsent(&a->conn))
         shutdown(a->conn.fd, SHUT_WR);
-    rearm(a->asks);
+    control_socket_rearm(a->asks);
 }
 
-static void refuse(struct asker *a, const struct el_err *e)
+static void control_socket_refuse(struct asker *a, const struct el_err *e)
 {
     struct msg m = {.type = MSG_REFUSED, .u.refused = {.status = (uint64_t)e->status, .text = e->text}};
     asker_send(a, &m);
@@ -107,7 +107,7 @@ static size_t take_one(struct asker *a)
     struct el_err e = {0};
     long n = msg_consume(&a->decoder, a->in.v, a->in.len, &m, &e);
     if (n < 0)
-        refuse(a, &e);
+        control_socket_refuse(a, &e);
     if (n <= 0)
         return 0;
     if (m.type == MSG_NONE) {
@@ -115,17 +115,17 @@ static size_t take_one(struct asker *a)
     } else if (m.type == MSG_CKPT_ASK) {
         a->asked = true;
         a->until = EL_NEVER;
-        rearm(a->asks);
+        control_socket_rearm(a->asks);
         a->asks->ops.ask(a->asks->ctx, a, &m);
     } else {
         el_fail(&e, EL_EXIT_PROTOCOL, "%s: an agent answers CKPT_ASK here", msg_name(m.type));
-        refuse(a, &e);
+        control_socket_refuse(a, &e);
     }
     msg_release(&m);
     return (size_t)n;
 }
 
-static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
+static struct el_buf *control_socket_on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct asker *a = (struct asker *)((char *)conn - offsetof(struct asker, conn));
     struct el_err e = {0};
@@ -133,7 +133,7 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
         return NULL; /* one question each */
     if (el_buf_put(&a->in, bytes, n)) {
         el_fail(&e, EL_EXIT_PROTOCOL, "a question of more than %zu bytes", QUESTION_BYTES);
-        refuse(a, &e);
+        control_socket_refuse(a, &e);
         return NULL;
     }
     for (size_t used = 1; used && a->in.len && !a->asked && !a->ended;) {
@@ -143,19 +143,19 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     return NULL;
 }
 
-static void on_closed(struct conn *conn, enum conn_why why, int sys)
+static void control_socket_on_closed(struct conn *conn, enum conn_why why, int sys)
 {
     struct asker *a = (struct asker *)((char *)conn - offsetof(struct asker, conn));
     (void)why, (void)sys;
-    lose(a);
-    rearm(a->asks);
+    control_socket_lose(a);
+    control_socket_rearm(a->asks);
 }
 
 /* --- who comes ---------------------------------------------------------------------------------------------------- */
 
-static const struct conn_ops asker_ops = {.data = on_data, .closed = on_closed};
+static const struct conn_ops asker_ops = {.data = control_socket_on_data, .closed = control_socket_on_closed};
 
-static void on_connection(void *ctx, int fd)
+static void control_socket_on_connection(void *ctx, int fd)
 {
     struct control_socket *s = ctx;
     unsigned i = 0;
@@ -170,7 +170,7 @@ static void on_connection(void *ctx, int fd)
     a->in = EL_BUF_INIT(&s->mem, QUESTION_BYTES);
     if (conn_open(&a->conn, s->loop, fd, &asker_ops, &s->mem, CONTROL_SOCKET_UNSENT) < 0)
         a->used = false;
-    rearm(s);
+    control_socket_rearm(s);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -183,14 +183,14 @@ struct control_socket *control_socket_new(struct loop *l, const char *path, cons
         *s = (struct control_socket){
             .loop = l, .ops = *ops, .ctx = ctx, .mem = EL_MEM_INIT(2 * CONTROL_SOCKET_MAX * CONTROL_SOCKET_UNSENT)};
         s->out = EL_BUF_INIT(&s->mem, MSG_FRAME_MAX);
-        s->timer = loop_timer_new(l, on_timer, s);
+        s->timer = loop_timer_new(l, control_socket_on_timer, s);
     }
     if (!s || !s->timer) {
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         control_socket_free(s);
         return NULL;
     }
-    s->gate = unix_listener_new(l, path, SOCK_STREAM, CONTROL_SOCKET_MAX, on_connection, s, e);
+    s->gate = unix_listener_new(l, path, SOCK_STREAM, CONTROL_SOCKET_MAX, control_socket_on_connection, s, e);
     if (s->gate)
         return s;
     control_socket_free(s);
@@ -202,7 +202,7 @@ void control_socket_free(struct control_socket *s)
     if (!s)
         return;
     for (unsigned i = 0; i < CONTROL_SOCKET_MAX; i++)
-        forget(&s->asker[i]);
+        control_socket_forget(&s->asker[i]);
     unix_listener_free(s->gate);
     loop_timer_free(s->timer);
     el_buf_free(&s->out);

@@ -51,8 +51,8 @@ static void advise(struct doctor_row *d, enum doctor_verdict verdict, const char
     d->verdict = verdict;
 }
 
-static void append(struct doctor_row *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void append(struct doctor_row *d, const char *fmt, ...)
+static void doctor_append(struct doctor_row *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void doctor_append(struct doctor_row *d, const char *fmt, ...)
 {
     size_t n = strlen(d->value);
     va_list ap;
@@ -61,7 +61,7 @@ static void append(struct doctor_row *d, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool known(uint64_t n)
+static bool doctor_known(uint64_t n)
 {
     return n != HOST_UNKNOWN && n != HOST_UNLIMITED;
 }
@@ -73,19 +73,19 @@ static const char *size(uint64_t bytes)
     static unsigned next;
     char *to = ring[next++ % COUNT_OF(ring)];
     uint64_t unit = bytes >= GIB ? GIB : MIB;
-    if (!known(bytes))
+    if (!doctor_known(bytes))
         return bytes == HOST_UNKNOWN ? "unknown" : "unlimited";
     snprintf(to, sizeof ring[0], "%llu.%llu %s", (unsigned long long)(bytes / unit),
              (unsigned long long)(bytes % unit * 10 / unit), unit == GIB ? "GiB" : "MiB");
     return to;
 }
 
-static const char *count(uint64_t n)
+static const char *doctor_count(uint64_t n)
 {
     static char ring[4][24];
     static unsigned next;
     char *to = ring[next++ % COUNT_OF(ring)];
-    if (!known(n))
+    if (!doctor_known(n))
         return n == HOST_UNKNOWN ? "unknown" : "unlimited";
     snprintf(to, sizeof ring[0], "%llu", (unsigned long long)n);
     return to;
@@ -128,10 +128,10 @@ static void judge_python(const struct host_facts *f, struct doctor_report *r)
 static void judge_cpus(const struct host_facts *f, struct doctor_report *r)
 {
     struct doctor_row *d = row(r, "cpus", "%u of %u may be used", f->cpus_allowed, f->cpus_online);
-    if (!known(f->cpu_quota_millis))
+    if (!doctor_known(f->cpu_quota_millis))
         return;
-    append(d, ", the cgroup grants the time of %llu.%02llu", (unsigned long long)f->cpu_quota_millis / 1000,
-           (unsigned long long)f->cpu_quota_millis % 1000 / 10);
+    doctor_append(d, ", the cgroup grants the time of %llu.%02llu", (unsigned long long)f->cpu_quota_millis / 1000,
+                  (unsigned long long)f->cpu_quota_millis % 1000 / 10);
     if (f->cpu_quota_millis < f->cpus_allowed * 1000ull)
         advise(d, DOCTOR_WARN,
                "--nproc-per-node=cpu and thread pools count %u CPUs and will be throttled: give numbers "
@@ -149,8 +149,8 @@ static void judge_gpus(const struct host_facts *f, struct doctor_report *r)
     const char *model = f->gpus.v[0].model;
     struct doctor_row *d = row(r, "gpus", "%u%s%s", f->gpus.n, model[0] ? " x " : "", model);
     if (f->visible_set)
-        append(d, ", CUDA_VISIBLE_DEVICES leaves %u%s", v->n, v->mig ? " MIG slices" : "");
-    append(d, v->n ? "; --nproc-per-node=auto counts them" : "; --nproc-per-node=auto counts CPUs");
+        doctor_append(d, ", CUDA_VISIBLE_DEVICES leaves %u%s", v->n, v->mig ? " MIG slices" : "");
+    doctor_append(d, v->n ? "; --nproc-per-node=auto counts them" : "; --nproc-per-node=auto counts CPUs");
     if (!v->n)
         advise(d, DOCTOR_WARN, "CUDA_VISIBLE_DEVICES hides every GPU: unset it, or correct its list");
     else if (v->mig && v->n > 1)
@@ -162,9 +162,9 @@ static void judge_gpus(const struct host_facts *f, struct doctor_report *r)
 static void judge_memory(const struct host_facts *f, struct doctor_report *r)
 {
     struct doctor_row *d = row(r, "memory", "%s, %s available", size(f->memory_bytes), size(f->memory_free_bytes));
-    if (known(f->memory_limit_bytes) && f->memory_limit_bytes < f->memory_bytes)
-        append(d, ", limited by the cgroup to %s", size(f->memory_limit_bytes));
-    if (known(f->memory_free_bytes) && f->memory_free_bytes < MEMORY_ENOUGH)
+    if (doctor_known(f->memory_limit_bytes) && f->memory_limit_bytes < f->memory_bytes)
+        doctor_append(d, ", limited by the cgroup to %s", size(f->memory_limit_bytes));
+    if (doctor_known(f->memory_free_bytes) && f->memory_free_bytes < MEMORY_ENOUGH)
         advise(d, DOCTOR_WARN, "the kernel may kill workers for want of memory: free some");
     d = row(r, "shm", f->shm_bytes == HOST_UNKNOWN ? "no /dev/shm" : "/dev/shm: %s, %s free", size(f->shm_bytes),
             size(f->shm_free_bytes));
@@ -184,15 +184,15 @@ static void judge_memory(const struct host_facts *f, struct doctor_report *r)
 static void judge_limits(const struct host_facts *f, struct doctor_report *r)
 {
     struct doctor_row *d =
-        row(r, "open-files", "%s, at most %s (ulimit -n)", count(f->nofile.soft), count(f->nofile.hard));
-    if (known(f->nofile.soft) && f->nofile.soft < NOFILE_ENOUGH)
+        row(r, "open-files", "%s, at most %s (ulimit -n)", doctor_count(f->nofile.soft), doctor_count(f->nofile.hard));
+    if (doctor_known(f->nofile.soft) && f->nofile.soft < NOFILE_ENOUGH)
         advise(d, DOCTOR_WARN, "data loaders and NCCL use many descriptors: ulimit -n %llu",
                (unsigned long long)(f->nofile.hard < 65536 ? f->nofile.hard : 65536));
-    d = row(r, "processes", "%s, at most %s (ulimit -u)", count(f->nproc.soft), count(f->nproc.hard));
-    if (known(f->nproc.soft) && f->nproc.soft < NPROC_ENOUGH)
+    d = row(r, "processes", "%s, at most %s (ulimit -u)", doctor_count(f->nproc.soft), doctor_count(f->nproc.hard));
+    if (doctor_known(f->nproc.soft) && f->nproc.soft < NPROC_ENOUGH)
         advise(d, DOCTOR_WARN, "threads count too, and each worker has dozens: raise ulimit -u");
     d = row(r, "locked-memory", "%s, at most %s (ulimit -l)", size(f->memlock.soft), size(f->memlock.hard));
-    if (f->gpus.n && known(f->memlock.soft) && f->memlock.soft < MEMLOCK_ENOUGH)
+    if (f->gpus.n && doctor_known(f->memlock.soft) && f->memlock.soft < MEMLOCK_ENOUGH)
         advise(d, DOCTOR_WARN,
                "NCCL over InfiniBand or RoCE needs locked memory: ulimit -l unlimited (docker run "
                "--ulimit memlock=-1)");
@@ -214,7 +214,7 @@ static void judge_addresses(const struct host_facts *f, struct doctor_report *r)
         const struct host_address *a = &f->address[i];
         if (a->reach == HOST_GLOBAL && a->up &&
             strlen(d->value) + sizeof a->text + sizeof a->interface + 8 < sizeof d->value)
-            append(d, "%s%s (%s)", shown++ ? ", " : "", a->text, a->interface);
+            doctor_append(d, "%s%s (%s)", shown++ ? ", " : "", a->text, a->interface);
     }
     const struct host_address *best = best_address(f);
     if (!best) {

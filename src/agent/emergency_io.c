@@ -42,7 +42,7 @@ struct emergency_io {
     bool over_told; /* it has said that this is over */
 };
 
-static void pump(struct emergency_io *w);
+static void emergency_pump(struct emergency_io *w);
 
 bool emergency_io_wanted(const struct node *n)
 {
@@ -51,7 +51,7 @@ bool emergency_io_wanted(const struct node *n)
 }
 
 /* Whoever waits to end badly need not wait any more. */
-static void release(struct emergency_io *w)
+static void emergency_release(struct emergency_io *w)
 {
     const struct worker_msg done = {.type = WORKER_MSG_DONE, .u.done = {.text = ""}};
     for (unsigned i = 0; i < w->node->nproc; i++)
@@ -101,7 +101,7 @@ void emergency_io_noted(struct node *n)
     say_all(n->words);
 }
 
-static void say(const struct emergency_io *w)
+static void emergency_say(const struct emergency_io *w)
 {
     struct emergency_end end = emergency_end(w->core);
     double took = (double)w->took / EL_SEC(1);
@@ -121,7 +121,7 @@ static void say(const struct emergency_io *w)
 
 /* --- one of several nodes: where its workers stand --- */
 
-static void digest(uint64_t *h, uint64_t v)
+static void emergency_digest(uint64_t *h, uint64_t v)
 {
     *h = (*h ^ v) * 0x100000001b3u;
     *h ^= *h >> 29;
@@ -134,26 +134,26 @@ static uint64_t see(const struct emergency_io *w)
     const struct slot_table_source *piece;
     unsigned pieces;
     uint64_t h = 0xcbf29ce484222325u;
-    digest(&h, ckpt_writer_list(w->node, &piece, &pieces));
-    digest(&h, (uint64_t)w->running | (uint64_t)emergency_has_copied(w->core) << 1);
-    digest(&h, (uint64_t)emergency_told_step(w->core));
-    digest(&h, (uint64_t)w->limit);
+    emergency_digest(&h, ckpt_writer_list(w->node, &piece, &pieces));
+    emergency_digest(&h, (uint64_t)w->running | (uint64_t)emergency_has_copied(w->core) << 1);
+    emergency_digest(&h, (uint64_t)emergency_told_step(w->core));
+    emergency_digest(&h, (uint64_t)w->limit);
     for (unsigned i = 0; i < w->node->nproc; i++) {
         const struct emergency_stand *s = &w->stand[i];
-        digest(&h, (uint64_t)s->answers | (uint64_t)s->ends << 1 | (uint64_t)s->page.listens << 2 |
-                       (uint64_t)s->page.stable << 3 | (uint64_t)emergency_is_out(w->core, i) << 4);
-        digest(&h, (uint64_t)s->page.live);
-        digest(&h, (uint64_t)s->page.begun);
+        emergency_digest(&h, (uint64_t)s->answers | (uint64_t)s->ends << 1 | (uint64_t)s->page.listens << 2 |
+                                 (uint64_t)s->page.stable << 3 | (uint64_t)emergency_is_out(w->core, i) << 4);
+        emergency_digest(&h, (uint64_t)s->page.live);
+        emergency_digest(&h, (uint64_t)s->page.begun);
         for (unsigned x = 0; x < SLOT_TABLE_SLOTS; x++) {
             const struct slot_table_slot *slot = slot_table_slot(k, i, x);
-            digest(&h, (uint64_t)slot->state | (uint64_t)(slot->readers > 0) << 8);
-            digest(&h, (uint64_t)slot->step);
+            emergency_digest(&h, (uint64_t)slot->state | (uint64_t)(slot->readers > 0) << 8);
+            emergency_digest(&h, (uint64_t)slot->step);
         }
     }
     return h;
 }
 
-static enum emergency_ckpt_level level_of(enum slot_table_cover found, bool copies)
+static enum emergency_ckpt_level emergency_level_of(enum slot_table_cover found, bool copies)
 {
     return found == SLOT_TABLE_HOPELESS     ? EMERGENCY_CKPT_NO
            : found == SLOT_TABLE_INCOMPLETE ? EMERGENCY_CKPT_MAY
@@ -174,7 +174,7 @@ static enum emergency_ckpt_level piece_level(const struct slot_table *k, const s
 }
 
 /* "12:c,h0-3,c5" */
-static size_t put_step(struct emergency_io *w, int64_t step, char *to, size_t size)
+static size_t emergency_put_step(struct emergency_io *w, int64_t step, char *to, size_t size)
 {
     const struct slot_table *k = snapshot_service_keeper(w->node->snapshots);
     const struct slot_table_source *piece;
@@ -182,7 +182,8 @@ static size_t put_step(struct emergency_io *w, int64_t step, char *to, size_t si
     unsigned pieces;
     bool copies;
     enum slot_table_cover found = emergency_level(w->core, w->stand, step, &copies, &live);
-    size_t n = (size_t)snprintf(to, size, "%lld:%c", (long long)step, emergency_ckpt_letter(level_of(found, copies)));
+    size_t n = (size_t)snprintf(to, size, "%lld:%c", (long long)step,
+                                emergency_ckpt_letter(emergency_level_of(found, copies)));
     uint64_t lineage = slot_table_lineage(k, step);
     ckpt_writer_list(w->node, &piece, &pieces);
     for (unsigned i = 0, last; i < pieces && n < size; i = last + 1) {
@@ -195,13 +196,13 @@ static size_t put_step(struct emergency_io *w, int64_t step, char *to, size_t si
     return n < size ? n : 0;
 }
 
-static void put_steps(struct emergency_io *w)
+static void emergency_put_steps(struct emergency_io *w)
 {
     int64_t step[EMERGENCY_CKPT_STEPS_MAX];
     unsigned steps = emergency_steps(w->core, w->stand, w->limit, step, EMERGENCY_CKPT_STEPS_MAX);
     size_t n = 0;
     for (unsigned i = 0; i < steps; i++) {
-        size_t more = put_step(w, step[i], w->steps + n + (n > 0), CKPT_COMMIT_STEPS_TEXT - n - (n > 0));
+        size_t more = emergency_put_step(w, step[i], w->steps + n + (n > 0), CKPT_COMMIT_STEPS_TEXT - n - (n > 0));
         if (more && n)
             w->steps[n++] = ' ';
         n += more;
@@ -235,7 +236,7 @@ static void count_copies(struct emergency_io *w)
 }
 
 /* All that there is to say, made anew if anything has changed. */
-static void tell(struct emergency_io *w)
+static void emergency_tell(struct emergency_io *w)
 {
     struct node *n = w->node;
     const struct slot_table *k = snapshot_service_keeper(n->snapshots);
@@ -246,7 +247,7 @@ static void tell(struct emergency_io *w)
     if (seen == w->seen && w->said.serial)
         return;
     w->seen = seen;
-    put_steps(w);
+    emergency_put_steps(w);
     snprintf(w->why, sizeof w->why, "%s", emergency_why(w->core));
     w->said.number = world->number;
     w->said.coord = world->coord;
@@ -271,30 +272,30 @@ void emergency_io_pass(struct node *n)
         return;
     for (unsigned i = 0; i < n->nproc; i++)
         w->stand[i] = (struct emergency_stand){.page = {.live = -1, .begun = -1}};
-    tell(w);
+    emergency_tell(w);
 }
 
 /* --- from beginning to end --- */
 
-static void finish(struct emergency_io *w)
+static void emergency_finish(struct emergency_io *w)
 {
     struct node *n = w->node;
     w->running = false;
     w->took = loop_clock() - w->began;
     loop_timer_at(w->timer, EL_NEVER);
     if (!n->membership)
-        say(w);
+        emergency_say(w);
     else if (w->lost)
         el_log(EL_INFO, "last words: the coordinator is away, so nothing more is captured on this node");
     step_boundary_thaw(
         snapshot_service_stops(n->snapshots)); /* who is signalled may want to end its step, and say so */
-    release(w);
+    emergency_release(w);
     w->said.ends = true;
     emergency_io_pass(n);
     node_feed(n, &(struct agent_event){.type = AGENT_EV_CAPTURED, .attempt = w->attempt});
 }
 
-static void look(struct emergency_io *w)
+static void emergency_look(struct emergency_io *w)
 {
     for (unsigned i = 0; i < w->node->nproc; i++) {
         w->stand[i].answers = worker_sock_is_open(w->sock, i);
@@ -303,12 +304,12 @@ static void look(struct emergency_io *w)
     }
 }
 
-static void pump(struct emergency_io *w)
+static void emergency_pump(struct emergency_io *w)
 {
     const struct emergency_order *order;
     if (!w->running)
         return;
-    look(w);
+    emergency_look(w);
     unsigned n = emergency_step(w->core, w->stand, loop_clock(), &order);
     emergency_check(w->core);
     for (unsigned i = 0; i < n; i++) {
@@ -322,18 +323,18 @@ static void pump(struct emergency_io *w)
     if (w->lost && (emergency_told_step(w->core) == SLOT_TABLE_NO_STEP || emergency_has_copied(w->core)))
         emergency_over(w->core, emergency_told_step(w->core));
     if (emergency_is_busy(w->core) && w->node->membership)
-        tell(w);
+        emergency_tell(w);
     if (!w->running)
         return; /* what was told had its answer at once */
     if (!emergency_is_busy(w->core))
-        finish(w);
+        emergency_finish(w);
     else
         loop_timer_at(w->timer, loop_clock() + EMERGENCY_LOOK);
 }
 
-static void on_look(void *ctx)
+static void emergency_on_look(void *ctx)
 {
-    pump(ctx);
+    emergency_pump(ctx);
 }
 
 /* --lastwords-timeout is for the disk, too: that has half of it at least. */
@@ -363,7 +364,7 @@ void emergency_io_begin(struct node *n)
         emergency_begin_shared(w->core, w->began, w->began + time_limit(n));
     else
         emergency_begin(w->core, w->began, w->began + time_limit(n));
-    pump(w);
+    emergency_pump(w);
 }
 
 static void carry_out(struct emergency_io *w, const struct msg_ckpt_capture *o)
@@ -378,7 +379,7 @@ static void carry_out(struct emergency_io *w, const struct msg_ckpt_capture *o)
         w->over_told = true;
         emergency_over(w->core, o->step);
     }
-    pump(w);
+    emergency_pump(w);
 }
 
 void emergency_io_order(struct node *n, const struct msg_ckpt_capture *o)
@@ -388,7 +389,7 @@ void emergency_io_order(struct node *n, const struct msg_ckpt_capture *o)
         return;
     if (!o) {
         w->lost = w->running;
-        pump(w);
+        emergency_pump(w);
         return;
     }
     if (!w->running && o->what == EMERGENCY_CKPT_FREEZE)
@@ -401,45 +402,45 @@ void emergency_io_order(struct node *n, const struct msg_ckpt_capture *o)
 
 /* --- who speaks --- */
 
-static int whose(void *ctx, pid_t pid)
+static int emergency_whose(void *ctx, pid_t pid)
 {
     const struct emergency_io *w = ctx;
     return snapshot_service_whose(w->node->snapshots, pid);
 }
 
-static void on_captured(struct emergency_io *w, unsigned worker, const struct wmsg_captured *c)
+static void emergency_on_captured(struct emergency_io *w, unsigned worker, const struct wmsg_captured *c)
 {
     if (!c->ok)
         el_log(EL_DEBUG, "local rank %u: step %lld is not captured: %s", worker, (long long)c->step, c->why);
     emergency_said(w->core, worker, c->ok, c->why);
     snapshot_service_captured(w->node->snapshots, worker, c);
-    pump(w);
+    emergency_pump(w);
 }
 
-static void on_failing(struct emergency_io *w, unsigned worker)
+static void emergency_on_failing(struct emergency_io *w, unsigned worker)
 {
     el_log(EL_DEBUG, "local rank %u: its script has failed, and waits for last words", worker);
     w->failing[worker] = loop_clock();
     node_feed(w->node, &(struct agent_event){.type = AGENT_EV_FAILING, .slot = worker});
     if (!w->running)
-        release(w);
+        emergency_release(w);
 }
 
-static void on_message(void *ctx, unsigned worker, const struct worker_msg *m)
+static void emergency_on_message(void *ctx, unsigned worker, const struct worker_msg *m)
 {
     struct emergency_io *w = ctx;
     if (m->type == WORKER_MSG_CAPTURED)
-        on_captured(w, worker, &m->u.captured);
+        emergency_on_captured(w, worker, &m->u.captured);
     else if (m->type == WORKER_MSG_FAILING)
-        on_failing(w, worker);
+        emergency_on_failing(w, worker);
     else
         worker_sock_close(w->sock, worker);
 }
 
-static void on_gone(void *ctx, unsigned worker)
+static void emergency_on_gone(void *ctx, unsigned worker)
 {
     (void)worker;
-    pump(ctx);
+    emergency_pump(ctx);
 }
 
 void emergency_io_ended(struct node *n, unsigned slot)
@@ -490,7 +491,7 @@ void emergency_io_round(struct node *n)
 
 int emergency_io_init(struct node *n, struct el_err *e)
 {
-    static const struct worker_sock_ops ops = {whose, on_message, on_gone};
+    static const struct worker_sock_ops ops = {emergency_whose, emergency_on_message, emergency_on_gone};
     bool alone = n->place.kind == ENDPOINT_ALONE;
     char path[108];
     if (!emergency_io_wanted(n))
@@ -506,7 +507,7 @@ int emergency_io_init(struct node *n, struct el_err *e)
     w->stand = calloc(n->nproc, sizeof *w->stand);
     w->failing = calloc(n->nproc, sizeof *w->failing);
     w->steps = alone ? NULL : calloc(1, CKPT_COMMIT_STEPS_TEXT + 1);
-    w->timer = loop_timer_new(n->loop, on_look, w);
+    w->timer = loop_timer_new(n->loop, emergency_on_look, w);
     if (!w->core || !w->stand || !w->failing || !w->timer || (!alone && !w->steps))
         return el_fail(e, EL_EXIT_OSERR, "out of memory for last words of %u workers", n->nproc);
     snprintf(path, sizeof path, "%.100s.live", snapshot_service_socket(n->snapshots));

@@ -14,7 +14,7 @@
 #include "sys/signame.h"
 #include "coord/health.h"
 
-static struct event event_of(const struct node *n, enum event_type type)
+static struct event emit_event_of(const struct node *n, enum event_type type)
 {
     return (struct event){
         .type = type,
@@ -26,7 +26,7 @@ static struct event event_of(const struct node *n, enum event_type type)
     };
 }
 
-static void tell(struct node *n, const struct event *ev)
+static void emit_tell(struct node *n, const struct event *ev)
 {
     event_log_put(n->trace, ev);
     event_log_put(n->log_trace, ev);
@@ -40,33 +40,33 @@ static void emit_hook(struct node *n, enum hook_kind kind, const struct event *e
 
 /* --- of the job --- */
 
-static void emit_alone(struct node *n, enum note_type type, const char *text, int64_t status)
+static void emit_emit_alone(struct node *n, enum note_type type, const char *text, int64_t status)
 {
-    struct event ev = event_of(n, EVENT_OF_NOTE(type));
+    struct event ev = emit_event_of(n, EVENT_OF_NOTE(type));
     if (n->membership)
         return;
     ev.u.note = (struct event_note){.node = type == NOTE_FAILED ? n->host : NULL, .text = text, .status = status};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_job_note(void *node, const char *run_id, const struct rdzv_note *note, int status)
 {
     struct node *n = node;
-    struct event ev = event_of(n, EVENT_OF_NOTE(note->type));
+    struct event ev = emit_event_of(n, EVENT_OF_NOTE(note->type));
     ev.source = EVENT_COORDINATOR;
     ev.run_id = run_id;
     ev.round = note->number;
     ev.u.note = (struct event_note){.node = note->host[0] ? note->host : NULL, .text = note->text, .status = status};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 static void job_began(struct node *n, enum event_source source, const struct event_job_started *job)
 {
-    struct event ev = event_of(n, EVENT_JOB_STARTED);
+    struct event ev = emit_event_of(n, EVENT_JOB_STARTED);
     ev.source = source;
     ev.round = 0;
     ev.u.job_started = *job;
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_job_began(void *node, const char *run_id, const struct rdzv_settings *set)
@@ -95,13 +95,13 @@ int emit_init(struct node *n, struct el_err *e)
 
 static void emit_began(struct node *n)
 {
-    struct event ev = event_of(n, EVENT_AGENT_STARTED);
+    struct event ev = emit_event_of(n, EVENT_AGENT_STARTED);
     ev.wall_usec = n->began_wall_usec;
     ev.mono = n->began;
     ev.round = 0;
     ev.u.agent_started = (struct event_agent_started){
         .pid = (uint64_t)getpid(), .workers = n->nproc, .script = n->conf->script, .role = n->conf->role};
-    tell(n, &ev);
+    emit_tell(n, &ev);
     if (!n->membership)
         job_began(n, EVENT_AGENT, &(struct event_job_started){1, 1, n->conf->max_restarts});
 }
@@ -154,23 +154,23 @@ void emit_moved(struct node *n, enum agent_state before)
     char text[128];
     struct event ev;
     if (now == AGENT_STOPPING) {
-        ev = event_of(n, EVENT_WORKERS_STOPPING);
+        ev = emit_event_of(n, EVENT_WORKERS_STOPPING);
         ev.u.workers_stopping = (struct event_workers_stopping){.workers = n->core.group.up, .why = cause_word(n)};
         if (n->core.group.up) { /* else only leftovers are still there */
-            tell(n, &ev);
+            emit_tell(n, &ev);
             emit_hook(n, HOOK_PRE_STOP, &ev);
         }
         snprintf(text, sizeof text, "round %u stops: %s", n->core.attempts, cause_word(n));
-        emit_alone(n, NOTE_STOPPING, text, -1);
+        emit_emit_alone(n, NOTE_STOPPING, text, -1);
     } else if (now == AGENT_COLLECTING) {
         assert(before == AGENT_RUNNING || before == AGENT_STOPPING);
-        ev = event_of(n, EVENT_WORKERS_STOPPED);
+        ev = emit_event_of(n, EVENT_WORKERS_STOPPED);
         ev.u.workers_stopped = (struct event_workers_stopped){
             .failed = n->core.group.failed, .why = cause_word(n), .stuck = n->core.group.stuck};
-        tell(n, &ev);
+        emit_tell(n, &ev);
         emit_hook(n, HOOK_POST_STOP, &ev);
         snprintf(text, sizeof text, "round %u is closed: %s", n->core.attempts, cause_word(n));
-        emit_alone(n, NOTE_CLOSED, text, -1);
+        emit_emit_alone(n, NOTE_CLOSED, text, -1);
     } else if (before == AGENT_PREPARING && now != AGENT_RUNNING) {
         hooks_cancel(n->hooks, HOOK_PRE_START);
     }
@@ -182,8 +182,8 @@ void emit_prepared(struct node *n)
     char text[128];
     begin_log(n);
     snprintf(text, sizeof text, "round %u: 1 node, %u worker%s", n->core.attempts, n->nproc, n->nproc == 1 ? "" : "s");
-    emit_alone(n, NOTE_FORMED, text, -1);
-    struct event ev = event_of(n, EVENT_WORKERS_STARTING);
+    emit_emit_alone(n, NOTE_FORMED, text, -1);
+    struct event ev = emit_event_of(n, EVENT_WORKERS_STARTING);
     ev.u.workers_starting = (struct event_workers_starting){
         .first_rank = workers_rank(n, 0),
         .workers = n->nproc,
@@ -192,7 +192,7 @@ void emit_prepared(struct node *n)
         .group_size = w ? w->group_size : 1,
         .restarts = n->core.restarts,
     };
-    tell(n, &ev);
+    emit_tell(n, &ev);
     emit_hook(n, HOOK_ROUND, &ev);
     if (n->hooks)
         emit_hook(n, HOOK_PRE_START, &ev); /* without a command too: it waits for post-stop */
@@ -202,23 +202,23 @@ void emit_prepared(struct node *n)
 
 void emit_worker_started(struct node *n, unsigned slot)
 {
-    struct event ev = event_of(n, EVENT_WORKER_STARTED);
+    struct event ev = emit_event_of(n, EVENT_WORKER_STARTED);
     ev.u.worker_started = (struct event_worker_started){
         .rank = workers_rank(n, slot), .local_rank = slot, .pid = (uint64_t)n->worker[slot].pid};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_all_started(struct node *n)
 {
-    struct event ev = event_of(n, EVENT_WORKERS_STARTED);
+    struct event ev = emit_event_of(n, EVENT_WORKERS_STARTED);
     ev.u.workers_started = (struct event_workers_started){.workers = n->nproc, .restarts = n->core.restarts};
-    tell(n, &ev);
+    emit_tell(n, &ev);
     emit_hook(n, HOOK_POST_START, &ev);
 }
 
 void emit_worker_ended(struct node *n, unsigned slot, const struct reap_end *end)
 {
-    struct event ev = event_of(n, EVENT_WORKER_ENDED);
+    struct event ev = emit_event_of(n, EVENT_WORKER_ENDED);
     char name[SIGNAME_MAX];
     ev.u.worker_ended = (struct event_worker_ended){
         .rank = workers_rank(n, slot),
@@ -231,22 +231,22 @@ void emit_worker_ended(struct node *n, unsigned slot, const struct reap_end *end
         .stopped = report_was_signalled(n, slot),
         .elapsed_us = ev.mono - n->worker[slot].started,
     };
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_worker_failed(struct node *n, const char *how, unsigned slot)
 {
     char text[512];
     snprintf(text, sizeof text, "rank %u on %s: %s", workers_rank(n, slot), n->host, how);
-    emit_alone(n, NOTE_FAILED, text, -1);
+    emit_emit_alone(n, NOTE_FAILED, text, -1);
 }
 
 /* Whether the node is set aside is the coordinator's business; who cordons nodes wants to hear of it in any case. */
 static void emit_node_bad(struct node *n, const char *class, const char *why)
 {
-    struct event ev = event_of(n, EVENT_NODE_BAD);
+    struct event ev = emit_event_of(n, EVENT_NODE_BAD);
     ev.u.node_bad = (struct event_node_bad){.node = n->host, .class = class, .why = why};
-    tell(n, &ev);
+    emit_tell(n, &ev);
     emit_hook(n, HOOK_NODE_BAD, &ev);
 }
 
@@ -257,7 +257,7 @@ void emit_unfit(struct node *n, const char *why)
 
 static void emit_incident(struct node *n, const struct failure *f, bool cause)
 {
-    struct event ev = event_of(n, EVENT_INCIDENT);
+    struct event ev = emit_event_of(n, EVENT_INCIDENT);
     struct failure_report alone = {.script = n->conf->script, .failures = &f, .failures_count = 1};
     struct el_buf text = EL_BUF_INIT(NULL, EVENT_TEXT_MAX * 2), record = EL_BUF_INIT(NULL, 0),
                   dlrover = EL_BUF_INIT(NULL, EVENT_TEXT_MAX);
@@ -275,7 +275,7 @@ static void emit_incident(struct node *n, const struct failure *f, bool cause)
         .dlrover = line ? el_buf_cstr(&dlrover) : NULL,
         .record = whole ? el_buf_cstr(&record) : NULL,
     };
-    tell(n, &ev);
+    emit_tell(n, &ev);
     if (cause)
         emit_hook(n, HOOK_INCIDENT, &ev);
     if (cause && f->class == FAILURE_CLASS_HARDWARE && f->witnessed)
@@ -305,14 +305,14 @@ void emit_time_so_far(struct node *n)
 
 void emit_checkpoint(struct node *n, const struct event_checkpoint *c)
 {
-    struct event ev = event_of(n, EVENT_CHECKPOINT);
+    struct event ev = emit_event_of(n, EVENT_CHECKPOINT);
     ev.u.checkpoint = *c;
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_differ(struct node *n, const struct slot_table_pair *x)
 {
-    struct event ev = event_of(n, EVENT_REPLICAS_DIFFER);
+    struct event ev = emit_event_of(n, EVENT_REPLICAS_DIFFER);
     ev.u.replicas_differ = (struct event_replicas_differ){.step = (uint64_t)x->step,
                                                           .part = x->part,
                                                           .shard_id = x->shard_id,
@@ -320,7 +320,7 @@ void emit_differ(struct node *n, const struct slot_table_pair *x)
                                                           .other_rank = x->of[1].rank,
                                                           .tensors = x->tensors,
                                                           .text = x->names};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 void emit_restart(struct node *n, const char *why)
@@ -329,28 +329,28 @@ void emit_restart(struct node *n, const char *why)
     n->account.steps = n->steps.sum;
     goodput_text(&n->account, loop_clock(), line, sizeof line);
     el_log(EL_INFO, "restart %u of %u; time so far: %s", n->core.restarts, n->conf->max_restarts, line);
-    struct event ev = event_of(n, EVENT_RESTART);
+    struct event ev = emit_event_of(n, EVENT_RESTART);
     ev.u.restart =
         (struct event_restart){.restarts = n->core.restarts, .max_restarts = n->conf->max_restarts, .why = why};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 static void emit_account(struct node *n)
 {
-    struct event ev = event_of(n, EVENT_ACCOUNT);
+    struct event ev = emit_event_of(n, EVENT_ACCOUNT);
     struct el_buf numbers = EL_BUF_INIT(NULL, 0);
     char text[400];
     n->account.steps = n->steps.sum;
     goodput_text(&n->account, ev.mono, text, sizeof text);
     bool whole = goodput_json(&n->account, ev.mono, &numbers) == 0;
     ev.u.account = (struct event_account){.text = text, .account = whole ? el_buf_cstr(&numbers) : NULL};
-    tell(n, &ev);
+    emit_tell(n, &ev);
     el_buf_free(&numbers);
 }
 
 static struct event end_event(const struct node *n)
 {
-    struct event ev = event_of(n, EVENT_AGENT_ENDED);
+    struct event ev = emit_event_of(n, EVENT_AGENT_ENDED);
     ev.u.agent_ended =
         (struct event_agent_ended){.status = (uint64_t)n->status, .text = n->end_why[0] ? n->end_why : NULL};
     return ev;
@@ -362,9 +362,9 @@ void emit_end(struct node *n, const char *why)
     text_copy(n->end_why, sizeof n->end_why, why ? why : "", why ? strlen(why) : 0);
     snprintf(text, sizeof text, "status %d: %s", n->status, why ? n->end_why : "success");
     emit_account(n);
-    emit_alone(n, NOTE_ENDED, text, n->status);
+    emit_emit_alone(n, NOTE_ENDED, text, n->status);
     struct event ev = end_event(n);
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 /* --- hooks --- */
@@ -395,14 +395,14 @@ void emit_guard(struct node *n)
 static void on_hook_ended(void *ctx, const struct hooks_end *end)
 {
     struct node *n = ctx;
-    struct event ev = event_of(n, EVENT_HOOK_ENDED);
+    struct event ev = emit_event_of(n, EVENT_HOOK_ENDED);
     ev.u.hook_ended = (struct event_hook_ended){.hook = hook_name(end->kind),
                                                 .command = end->command,
                                                 .exit_code = end->code,
                                                 .signal = end->signal,
                                                 .timed_out = end->timed_out,
                                                 .elapsed_us = end->elapsed};
-    tell(n, &ev);
+    emit_tell(n, &ev);
 }
 
 static void on_hook_done(void *ctx, enum hook_kind kind, unsigned tag, const char *trouble)
@@ -424,7 +424,7 @@ static void write_out(struct node *n)
 
 /* What a hook, or a library of a health check's helpers, has put into another session and left behind: elrun has
  * adopted it. */
-static void sweep(void *ctx)
+static void emit_sweep(void *ctx)
 {
     struct node *n = ctx;
     unsigned left = reap_orphans(n->reap, 0, SIGKILL, guard_pid(n->guard));
@@ -446,11 +446,11 @@ int emit_hooks(struct node *n, struct el_err *e)
         .gone = guard_forget,
         .ended = on_hook_ended,
         .done = on_hook_done,
-        .idle = sweep,
+        .idle = emit_sweep,
         .ctx = n,
     };
     bool sweeps = conf.count || n->conf->health_check != HEALTH_OFF;
-    if (sweeps && !(n->sweep_timer = loop_timer_new(n->loop, sweep, n)))
+    if (sweeps && !(n->sweep_timer = loop_timer_new(n->loop, emit_sweep, n)))
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     if (!conf.count)
         return 0;
@@ -471,7 +471,7 @@ void emit_finish(struct node *n, void (*told)(void *node))
     if (n->hooks)
         hooks_finish(n->hooks, &ev);
     else if (n->sweep_timer)
-        sweep(n);
+        emit_sweep(n);
     else
         write_out(n);
 }

@@ -14,9 +14,9 @@
 #define PROGRESS_EVERY EL_MS(200)
 #define STALL_TIME     EL_SEC(600) /* no byte in so long: the disk stands still */
 
-static void pump(struct flush_io *p);
-static bool is_done(const struct flush_io *p);
-static void leave(struct flush_io *p);
+static void flush_pump(struct flush_io *p);
+static bool flush_is_done(const struct flush_io *p);
+static void flush_leave(struct flush_io *p);
 
 /* --- one checkpoint ----------------------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ void flush_io_forget_files(struct flush_io *p)
     p->files = NULL;
 }
 
-static void finish(struct flush_io *p, bool good, int broken, const char *why)
+static void flush_finish(struct flush_io *p, bool good, int broken, const char *why)
 {
     bool promised = flush_is_promised(p->core);
     flush_io_forget_files(p);
@@ -46,12 +46,12 @@ static void finish(struct flush_io *p, bool good, int broken, const char *why)
     if (!good && p->about.step != p->given_up) /* which has been said */
         flush_io_say_failed(p, p->about.step, p->about.lastwords, promised, why);
     flush_io_show(p);
-    pump(p);
-    if (p->left && is_done(p))
-        leave(p);
+    flush_pump(p);
+    if (p->left && flush_is_done(p))
+        flush_leave(p);
 }
 
-static void on_written(void *ctx, bool good, int broken, const struct el_err *e)
+static void flush_on_written(void *ctx, bool good, int broken, const struct el_err *e)
 {
     struct flush_io *p = ctx;
     if (p->saver) {
@@ -59,14 +59,14 @@ static void on_written(void *ctx, bool good, int broken, const struct el_err *e)
         return;
     }
     if (!good) {
-        finish(p, false, broken, e->text);
+        flush_finish(p, false, broken, e->text);
         return;
     }
     snapshot_service_event(p->node->snapshots, "persisted", p->about.step, "");
     disk_publish(p->disk, &p->about, p->files);
 }
 
-static void on_published(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e)
+static void flush_on_published(void *ctx, bool good, bool existed, const char *trouble, const struct el_err *e)
 {
     struct flush_io *p = ctx;
     if (p->saver) {
@@ -75,7 +75,7 @@ static void on_published(void *ctx, bool good, bool existed, const char *trouble
     }
     if (good)
         flush_io_say_committed(p, existed, trouble);
-    finish(p, good, -1, e->text);
+    flush_finish(p, good, -1, e->text);
 }
 
 static void on_cleared(void *ctx, const char *said)
@@ -88,9 +88,9 @@ static void on_cleared(void *ctx, const char *said)
         return;
     }
     p->clears = false;
-    pump(p);
-    if (p->left && is_done(p))
-        leave(p);
+    flush_pump(p);
+    if (p->left && flush_is_done(p))
+        flush_leave(p);
 }
 
 struct disk_files *flush_io_new_files(struct flush_io *p, size_t n)
@@ -146,7 +146,7 @@ bool flush_io_own_names(struct flush_io *p)
     return true;
 }
 
-static void draw_nonce(char to[CKPT_NONCE_MAX])
+static void flush_draw_nonce(char to[CKPT_NONCE_MAX])
 {
     uint64_t chance = loop_clock();
     ssize_t got = getrandom(&chance, sizeof chance, 0);
@@ -154,7 +154,7 @@ static void draw_nonce(char to[CKPT_NONCE_MAX])
     snprintf(to, CKPT_NONCE_MAX, "%016llx", (unsigned long long)chance);
 }
 
-static void begin(struct flush_io *p, int64_t step)
+static void flush_begin(struct flush_io *p, int64_t step)
 {
     struct node *n = p->node;
     const struct slot_table *k = snapshot_service_keeper(n->snapshots);
@@ -172,17 +172,17 @@ static void begin(struct flush_io *p, int64_t step)
                                    .consumed_samples = slot_table_slot(k, from->worker, from->slot)->consumed_samples,
                                    .layout_id = slot_table_layout_id(k),
                                    .lastwords = flush_is_lastwords(p->core)};
-    draw_nonce(p->about.nonce);
+    flush_draw_nonce(p->about.nonce);
     p->files = flush_io_new_files(p, count);
     for (unsigned i = 0; p->files && i < count; i++)
         flush_io_add_file(p, &from[i], 0);
     if (!p->files || !flush_io_own_names(p)) {
-        finish(p, false, -1, "no memory for the list of its files");
+        flush_finish(p, false, -1, "no memory for the list of its files");
         return;
     }
     if (!p->files->n) {
-        finish(p, false, -1,
-               "with --ckpt-layout=megatron files are written that declare_file() names, and there is none");
+        flush_finish(p, false, -1,
+                     "with --ckpt-layout=megatron files are written that declare_file() names, and there is none");
         return;
     }
     p->layout_id = disk_files_keep(p->files, p->about.layout_id);
@@ -192,7 +192,7 @@ static void begin(struct flush_io *p, int64_t step)
 }
 
 /* What follows from all that has happened. */
-static void pump(struct flush_io *p)
+static void flush_pump(struct flush_io *p)
 {
     struct flush_news news;
     if (p->sets_aside && !p->saver && !disk_is_busy(p->disk)) {
@@ -208,21 +208,21 @@ static void pump(struct flush_io *p)
         if (news.what == FLUSH_GIVEN_UP)
             flush_io_say_failed(p, news.step, false, news.promised, news.text);
         else
-            begin(p, news.step);
+            flush_begin(p, news.step);
     }
     snapshot_service_news(p->node->snapshots);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static bool is_done(const struct flush_io *p)
+static bool flush_is_done(const struct flush_io *p)
 {
     bool wait = p->last_words && slot_table_is_summing(snapshot_service_keeper(p->node->snapshots));
     return flush_is_idle(p->core) && !wait && !p->clears && !p->sets_aside;
 }
 
 /* Nothing is waited for any more. */
-static void leave(struct flush_io *p)
+static void flush_leave(struct flush_io *p)
 {
     void (*left)(struct node * n) = p->left;
     p->left = NULL;
@@ -232,7 +232,7 @@ static void leave(struct flush_io *p)
 
 /* Who waits has waited long enough: what is being written stays a stage, which is no checkpoint, and what waits behind
  * it is not begun. */
-static void give_up(struct flush_io *p, const char *why)
+static void flush_give_up(struct flush_io *p, const char *why)
 {
     int64_t step, writing = flush_writing(p->core);
     bool promised;
@@ -246,10 +246,10 @@ static void give_up(struct flush_io *p, const char *why)
     while (flush_drop_wish(p->core, &step, &promised))
         if (step != writing)
             flush_io_say_failed(p, step, false, promised, why);
-    leave(p);
+    flush_leave(p);
 }
 
-static void on_late(struct flush_io *p)
+static void flush_on_late(struct flush_io *p)
 {
     char why[160], name[SIGNAME_MAX];
     bool well = p->node->core.cause == AGENT_SUCCESS; /* then a signal has begun that time */
@@ -259,14 +259,14 @@ static void on_late(struct flush_io *p)
                  well ? signame(p->signal, name) : "the workers' end");
     else
         snprintf(why, sizeof why, "its disk has taken nothing for %u s", (unsigned)(STALL_TIME / EL_SEC(1)));
-    give_up(p, why);
+    flush_give_up(p, why);
 }
 
 static void cut_short(struct flush_io *p)
 {
     char why[96], name[SIGNAME_MAX];
     snprintf(why, sizeof why, "a second signal, %s, came before it was written", signame(p->signal, name));
-    give_up(p, why);
+    flush_give_up(p, why);
 }
 
 /* One signal ends the job, and its last words are waited for; the next one ends the waiting.  Where the job has ended
@@ -286,7 +286,7 @@ void flush_io_signal(struct node *n, int signal)
         p->left_at = loop_clock() + n->conf->lastwords_timeout;
 }
 
-static void on_tick(void *ctx)
+static void flush_on_tick(void *ctx)
 {
     struct flush_io *p = ctx;
     el_usec now = loop_clock();
@@ -299,7 +299,7 @@ static void on_tick(void *ctx)
     if (p->saver && disk_is_busy(p->disk))
         ckpt_writer_moved(p, done);
     if (p->left && (now >= p->left_at || now - p->moved >= STALL_TIME))
-        on_late(p);
+        flush_on_late(p);
     else if (p->left || disk_is_busy(p->disk))
         loop_timer_at(p->tick, now + PROGRESS_EVERY);
 }
@@ -324,11 +324,11 @@ void flush_io_leave(struct node *n, void (*left)(struct node *n))
     p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout - emergency_io_took(n);
     p->last_words = !well && n->conf->lastwords_timeout;
     flush_round(p->core);
-    pump(p);
+    flush_pump(p);
     if (!p->left)
         return;
-    if (is_done(p)) {
-        leave(p);
+    if (flush_is_done(p)) {
+        flush_leave(p);
         return;
     }
     if (p->signals > 1) {
@@ -348,7 +348,7 @@ void flush_io_last_words(struct node *n)
     if (!p || p->saver || n->core.cause == AGENT_SUCCESS || !n->conf->lastwords_timeout)
         return;
     p->last_words = true;
-    pump(p);
+    flush_pump(p);
 }
 
 void flush_io_round(struct node *n)
@@ -358,7 +358,7 @@ void flush_io_round(struct node *n)
         return;
     p->last_words = false;
     flush_round(p->core);
-    pump(p);
+    flush_pump(p);
     if (p->saver)
         ckpt_writer_round(p);
 }
@@ -373,7 +373,7 @@ void flush_io_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_
     p->owed = p->owed > step ? SLOT_TABLE_NO_STEP : p->owed; /* another one is trained now */
     p->back = (struct disk_about){.step = step, .lineage = lineage, .nonce = "0", .layout_id = ""};
     p->sets_aside |= by_itself || p->saver;
-    pump(p);
+    flush_pump(p);
     if (p->saver)
         ckpt_writer_went_back(p);
 }
@@ -383,7 +383,7 @@ void flush_io_unmet(struct node *n, int64_t step, uint64_t lineage, const char *
     if (!n->persisting)
         return;
     flush_unmet(n->persisting->core, step, lineage, why);
-    pump(n->persisting);
+    flush_pump(n->persisting);
 }
 
 void flush_io_passed(struct node *n)
@@ -391,7 +391,7 @@ void flush_io_passed(struct node *n)
     struct flush_io *p = n->persisting;
     if (!p)
         return;
-    pump(p);
+    flush_pump(p);
     if (p->saver) /* how far they are is what others judge it by */
         ckpt_writer_committed(p);
 }
@@ -413,18 +413,18 @@ void flush_io_committed(struct node *n, unsigned worker, unsigned slot)
     if (!p)
         return;
     flush_committed(p->core, worker, slot);
-    pump(p);
+    flush_pump(p);
     if (p->saver)
         ckpt_writer_committed(p);
-    if (p->left && is_done(p))
-        leave(p);
+    if (p->left && flush_is_done(p))
+        flush_leave(p);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 int flush_io_init(struct node *n, struct el_err *e)
 {
-    static const struct disk_ops ops = {on_written, on_published, on_cleared};
+    static const struct disk_ops ops = {flush_on_written, flush_on_published, on_cleared};
     const struct run_conf *run = n->conf;
     if (!run->ckpt_dir)
         return 0;
@@ -448,7 +448,7 @@ int flush_io_init(struct node *n, struct el_err *e)
     p->mem = EL_MEM_INIT(0);
     p->left_at = EL_NEVER;
     p->failed_step = p->given_up = p->owed = SLOT_TABLE_NO_STEP;
-    p->tick = loop_timer_new(n->loop, on_tick, p);
+    p->tick = loop_timer_new(n->loop, flush_on_tick, p);
     p->chest = calloc(n->nproc, sizeof *p->chest);
     p->core = flush_new(snapshot_service_keeper(n->snapshots), n->nproc, &p->mem);
     if (!p->tick || !p->chest || !p->core)
@@ -471,7 +471,7 @@ int64_t flush_io_save(struct node *n, uint64_t *ask)
         return step;
     flush_forgive(p->core);
     flush_want_newest(p->core, false);
-    pump(p);
+    flush_pump(p);
     return step;
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void drop(struct flush_results *f, unsigned i)
+static void flush_results_drop(struct flush_results *f, unsigned i)
 {
     memmove(&f->v[i], &f->v[i + 1], (--f->n - i) * sizeof *f->v);
 }
@@ -14,9 +14,9 @@ void flush_results_add(struct flush_results *f, const char *kind, int64_t step, 
         return;
     for (unsigned i = f->n; i-- > 0;)
         if (f->v[i].step == step)
-            drop(f, i);
+            flush_results_drop(f, i);
     if (f->n == FLUSH_RESULTS_MAX)
-        drop(f, 0);
+        flush_results_drop(f, 0);
     struct fate *x = &f->v[f->n++];
     x->step = step;
     snprintf(x->kind, sizeof x->kind, "%s", kind);
@@ -27,5 +27,5 @@ void flush_results_forget_behind(struct flush_results *f, int64_t step)
 {
     for (unsigned i = f->n; i-- > 0;)
         if (f->v[i].step > step)
-            drop(f, i);
+            flush_results_drop(f, i);
 }

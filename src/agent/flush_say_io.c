@@ -23,7 +23,7 @@ void flush_io_owe(struct flush_io *p, int64_t step, const char *why)
     snprintf(p->owed_why, sizeof p->owed_why, "%s", why);
 }
 
-static void keep(struct flush_io *p, int64_t step)
+static void flush_say_keep(struct flush_io *p, int64_t step)
 {
     p->failed_step = SLOT_TABLE_NO_STEP;
     p->owed = step >= p->owed ? SLOT_TABLE_NO_STEP : p->owed;
@@ -77,7 +77,7 @@ void flush_io_say_committed(struct flush_io *p, bool existed, const char *troubl
                                                         .text = where});
     snapshot_service_event(p->node->snapshots, "committed", p->about.step, where);
     p->on_disk_at = loop_clock();
-    keep(p, p->about.step);
+    flush_say_keep(p, p->about.step);
     ckpt_news(p->node);
 }
 
@@ -94,7 +94,7 @@ void flush_io_note_saved(struct flush_io *p, const struct member_save *x, const 
     else if (flush_on_disk(p->core) != x->over_step) /* else more is known of it */
         snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);
     p->on_disk_at = flush_on_disk(p->core) == x->over_step ? p->on_disk_at : loop_clock();
-    keep(p, x->over_step);
+    flush_say_keep(p, x->over_step);
 }
 
 void flush_io_note_failed(struct flush_io *p, int64_t step, const char *why)

@@ -9,7 +9,7 @@ static void read_source(void *ctx)
     s->handler = evidence_handler(&s->place);
 }
 
-static void is_read(void *ctx)
+static void handled_is_read(void *ctx)
 {
     struct handled *s = ctx;
     s->reading = false;
@@ -26,7 +26,7 @@ void handled_ask(struct node *n, struct handled *s, const struct failure *f, voi
     s->elsewhere = f->program ? HANDLER_ELSEWHERE : HANDLER_UNKNOWN;
     s->done = done;
     s->ctx = ctx;
-    s->job = (struct pool_job){.work = read_source, .done = is_read, .ctx = s};
+    s->job = (struct pool_job){.work = read_source, .done = handled_is_read, .ctx = s};
     s->reading = pool_run(n->pool, &s->job, &e) == 0;
 }
 

@@ -33,7 +33,7 @@ struct hang_watch {
     bool looking;
 };
 
-static void look_free(struct hang_look *l)
+static void hang_look_free(struct hang_look *l)
 {
     if (!l)
         return;
@@ -60,7 +60,7 @@ static struct hang_look *look_new(struct hang_watch *w, unsigned n)
     l->threads = EL_BUF_INIT(NULL, 64 * 1024);
     if (l->pid && l->cpu_usec && l->file_bytes && l->path && l->scene)
         return l;
-    look_free(l);
+    hang_look_free(l);
     return NULL;
 }
 
@@ -143,7 +143,7 @@ static void verdict(struct hang_watch *w, struct hang_look *l)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_HUNG, .slot = slot < 0 ? 0 : (unsigned)slot});
 }
 
-static void judge(struct hang_watch *w, const struct hang_look *l)
+static void hang_io_judge(struct hang_watch *w, const struct hang_look *l)
 {
     struct node *n = w->node;
     el_usec now = loop_clock();
@@ -158,9 +158,9 @@ static void judge(struct hang_watch *w, const struct hang_look *l)
     }
 }
 
-static void looked(void *ctx);
+static void hang_looked(void *ctx);
 
-static void look(struct hang_watch *w, bool close)
+static void hang_look(struct hang_watch *w, bool close)
 {
     struct node *n = w->node;
     struct hang_look *l = w->look;
@@ -174,7 +174,7 @@ static void look(struct hang_watch *w, bool close)
         for (int k = 0; k < 2; k++)
             output_kept(n->output, i, k + 1, l->path[i][k], PATH_MAX, NULL, &len);
     }
-    l->job = (struct pool_job){.work = look_work, .done = looked, .ctx = l};
+    l->job = (struct pool_job){.work = look_work, .done = hang_looked, .ctx = l};
     w->looking = pool_run(n->pool, &l->job, &e) == 0;
     if (!w->looking) /* no thread: what nobody looked at does not count */
         hang_begin(&w->hang, loop_clock());
@@ -185,12 +185,12 @@ static void arm(struct hang_watch *w)
     loop_timer_at(w->timer, w->looking ? EL_NEVER : hang_sample_due(&w->hang));
 }
 
-static void looked(void *ctx)
+static void hang_looked(void *ctx)
 {
     struct hang_look *l = ctx;
     struct hang_watch *w = l->watch;
     if (!w) {
-        look_free(l);
+        hang_look_free(l);
         return;
     }
     w->looking = false;
@@ -199,17 +199,17 @@ static void looked(void *ctx)
     else if (l->close)
         verdict(w, l);
     else {
-        judge(w, l);
+        hang_io_judge(w, l);
         if (hang_judge(&w->hang, loop_clock()))
-            look(w, true);
+            hang_look(w, true);
         arm(w);
     }
 }
 
-static void on_timer(void *ctx)
+static void hang_on_timer(void *ctx)
 {
     struct hang_watch *w = ctx;
-    look(w, false);
+    hang_look(w, false);
     arm(w);
 }
 
@@ -222,7 +222,7 @@ int hang_watch_init(struct node *n, struct el_err *e)
     struct hang_watch *w = n->hang = calloc(1, sizeof *w);
     if (w) {
         w->node = n;
-        w->timer = loop_timer_new(n->loop, on_timer, w);
+        w->timer = loop_timer_new(n->loop, hang_on_timer, w);
         w->look = look_new(w, n->nproc);
     }
     if (!w || !w->timer || !w->look || hang_init(&w->hang, n->nproc, n->conf->hang_timeout, NULL) < 0)
@@ -238,7 +238,7 @@ void hang_watch_free(struct node *n)
     if (w->looking)
         w->look->watch = NULL; /* its thread comes back to it, or never */
     else
-        look_free(w->look);
+        hang_look_free(w->look);
     loop_timer_free(w->timer);
     hang_free(&w->hang, NULL);
     free(w);

@@ -7,7 +7,7 @@
 #include "util/text.h"
 
 /* As coord/health.c has it for several. */
-static bool is_due(const struct node *n)
+static bool health_alone_is_due(const struct node *n)
 {
     bool suspicious = false;
     for (unsigned i = 0; i < n->nproc && n->core.attempts > 1; i++) {
@@ -77,7 +77,7 @@ void health_alone_looked(struct health *h)
 
 bool health_alone(struct health *h)
 {
-    if (h->n->membership || !is_due(h->n))
+    if (h->n->membership || !health_alone_is_due(h->n))
         return false;
     h->alone = true;
     h->last_alone = false;

@@ -60,15 +60,16 @@ static void make_note(const struct history *h, const char *host, char text[HISTO
     el_buf_free(&out);
 }
 
-static void on_late(void *ctx);
+static void health_files_on_late(void *ctx);
 static void on_unread(void *ctx);
-static void begin(struct health_files *f);
+static void health_files_begin(struct health_files *f);
 
 struct health_files *health_files_new(const struct health_files_conf *conf, struct loop *loop, struct pool *pool,
                                       struct el_err *e)
 {
     struct health_files *f = el_alloc(NULL, sizeof *f);
-    if (!f || !(f->late = loop_timer_new(loop, on_late, f)) || !(f->unread = loop_timer_new(loop, on_unread, f))) {
+    if (!f || !(f->late = loop_timer_new(loop, health_files_on_late, f)) ||
+        !(f->unread = loop_timer_new(loop, on_unread, f))) {
         health_files_free(f);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
@@ -82,7 +83,7 @@ struct health_files *health_files_new(const struct health_files_conf *conf, stru
     }
     f->writing.open = conf->state_dir != NULL;
     loop_timer_at(f->unread, loop_now(loop) + PAST_LIMIT);
-    begin(f);
+    health_files_begin(f);
     return f;
 }
 
@@ -153,7 +154,7 @@ bool health_files_slow(const struct health_files *f, const struct found *found, 
 
 /* --- writing --- */
 
-static void work(void *ctx)
+static void health_files_work(void *ctx)
 {
     struct health_files *f = ctx;
     struct writing *w = &f->writing;
@@ -199,7 +200,7 @@ static void take_open(struct health_files *f)
     }
 }
 
-static void done(void *ctx)
+static void health_files_done(void *ctx)
 {
     struct health_files *f = ctx;
     struct writing *w = &f->writing;
@@ -214,14 +215,14 @@ static void done(void *ctx)
     snprintf(f->note, sizeof f->note, "%s", w->note);
     if (w->entries && *f->note)
         el_log(EL_WARN, "this node %s", f->note);
-    begin(f);
+    health_files_begin(f);
     if (first)
         tell_read(f);
     if (!w->runs)
         tell_settled(f);
 }
 
-static void begin(struct health_files *f)
+static void health_files_begin(struct health_files *f)
 {
     struct writing *w = &f->writing;
     struct el_err e = {0};
@@ -233,7 +234,7 @@ static void begin(struct health_files *f)
     w->measured = f->measured;
     f->entries = 0;
     f->save = false;
-    w->job = (struct pool_job){.work = work, .done = done, .ctx = f};
+    w->job = (struct pool_job){.work = health_files_work, .done = health_files_done, .ctx = f};
     w->runs = pool_run(f->pool, &w->job, &e) == 0;
     if (!w->runs)
         el_log(EL_WARN, "%s; %s not remembered", e.text, w->open ? "verdicts are" : "this verdict is");
@@ -253,10 +254,10 @@ void health_files_verdict(struct health_files *f, enum health_files_verdict verd
     else if (remembers && f->entries == UNWRITTEN_MAX)
         el_log(EL_WARN, "%s does not answer: this verdict is not remembered", f->conf.state_dir);
     f->save = f->conf.save_baseline && verdict == HEALTH_FILES_GOOD;
-    begin(f);
+    health_files_begin(f);
 }
 
-static void on_late(void *ctx)
+static void health_files_on_late(void *ctx)
 {
     struct health_files *f = ctx;
     el_log(EL_WARN, "%s does not answer: what was to be written there is lost",

@@ -7,7 +7,7 @@
 #include "probe/clocks.h"
 #include "probe/limits.h"
 
-static void on_look(void *ctx, bool last);
+static void health_on_look(void *ctx, bool last);
 static void on_pair_id(void *ctx, unsigned rail, const char *id);
 static void on_pair_done(void *ctx, unsigned rail, const struct rail_result *r);
 
@@ -24,7 +24,7 @@ static struct probe_node *probe_new(struct health *h, bool nccl, struct el_err *
                                    .local = h->addr[0] ? h->addr : NULL,
                                    .cpu_quota_millis = h->quota_millis,
                                    .purelib = h->site[0] ? h->site : NULL,
-                                   .local_done = on_look,
+                                   .local_done = health_on_look,
                                    .pair_id = on_pair_id,
                                    .pair_done = on_pair_done,
                                    .ctx = h};
@@ -83,7 +83,7 @@ static void judge_look(struct health *h)
     el_buf_free(&why);
 }
 
-static void looked(void *ctx)
+static void health_looked(void *ctx)
 {
     struct health *h = ctx;
     bool last = h->last_look;
@@ -100,12 +100,12 @@ static void looked(void *ctx)
 }
 
 /* What was before belongs to what is told. */
-static void on_look(void *ctx, bool last)
+static void health_on_look(void *ctx, bool last)
 {
     struct health *h = ctx;
     h->last_look = last;
-    if (!health_files_wait(h->files, looked, h))
-        looked(h);
+    if (!health_files_wait(h->files, health_looked, h))
+        health_looked(h);
 }
 
 /* Answered at once where there is nothing to run it with: nobody is guilty of that. */
@@ -229,7 +229,7 @@ static void begin_guests(struct health *h, const char *ids)
 
 /* Rails on which the other end is over, and not well: what still runs here has nobody to meet, and what has not begun
  * never will. */
-static void give_way(struct health *h, uint32_t rails)
+static void health_give_way(struct health *h, uint32_t rails)
 {
     const struct rail_result failed = {.outcome = RAIL_FAILED};
     for (unsigned i = 0; i < PLAN_RAILS_MAX; i++)
@@ -254,7 +254,7 @@ static void forget_rails(struct health *h)
     }
 }
 
-static void take_order(struct health *h, const struct msg_probe *o)
+static void health_take_order(struct health *h, const struct msg_probe *o)
 {
     h->order = *o;
     h->on = true;
@@ -267,7 +267,7 @@ void health_order(struct health *h, const struct msg_probe *o)
 {
     bool news = !h->on;
     if (news)
-        take_order(h, o);
+        health_take_order(h, o);
     switch (o->kind) {
     case HEALTH_CHECK_LOCAL:
     case HEALTH_CHECK_AFTER:
@@ -276,7 +276,7 @@ void health_order(struct health *h, const struct msg_probe *o)
         break;
     case HEALTH_CHECK_PAIR:
         if (o->parted)
-            give_way(h, (uint32_t)o->parted);
+            health_give_way(h, (uint32_t)o->parted);
         for (unsigned i = 0; i < PLAN_RAILS_MAX && !o->guest; i++)
             if (o->rails >> i & 1)
                 begin_rail(h, i, NULL);
@@ -386,7 +386,7 @@ void health_tell(struct health *h, bool ids)
 
 /* --- verdict --- */
 
-static void put_member(struct el_buf *out, const char *name, const char *value)
+static void health_put_member(struct el_buf *out, const char *name, const char *value)
 {
     el_buf_printf(out, "%s\"%s\":", out->len ? "," : "{", name);
     text_json(out, value, strlen(value));
@@ -405,10 +405,10 @@ static void print_verdict(struct health *h, const struct msg_probe_verdict *v, c
     if (!c->probe_only || v->reader || again)
         return;
     if (c->probe_json) {
-        put_member(&out, "node", name);
-        put_member(&out, "state", state);
-        put_member(&out, "text", v->text);
-        put_member(&out, "summary", v->job);
+        health_put_member(&out, "node", name);
+        health_put_member(&out, "state", state);
+        health_put_member(&out, "text", v->text);
+        health_put_member(&out, "summary", v->job);
         el_buf_puts(&out, "}\n");
     } else {
         el_buf_printf(&out, "%s is %s%s%s\nall nodes: %s\n", name, state, *v->text ? ": " : "", v->text, v->job);

@@ -18,7 +18,8 @@ struct health_nodes_words {
     bool cut;
 };
 
-static void __attribute__((format(printf, 2, 3))) add(struct health_nodes_words *w, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+health_nodes_add(struct health_nodes_words *w, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -32,7 +33,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct health_nodes_words 
 static void add_given(struct health_nodes_words *w, const char *option, const char *value)
 {
     if (value)
-        add(w, "--%s=%s", option, value);
+        health_nodes_add(w, "--%s=%s", option, value);
 }
 
 /* What a run of the same nodes would be started with: the options have one meaning.  The configuration points into the
@@ -42,16 +43,16 @@ static int read_words(struct health_nodes_words *w, const struct health_nodes *c
 {
     add_given(w, "nnodes", c->nnodes);
     add_given(w, "rdzv-endpoint", c->rdzv_endpoint);
-    add(w, "--rdzv-backend=c10d");
-    add(w, "--rdzv-id=%s", c->rdzv_id ? c->rdzv_id : "probe");
+    health_nodes_add(w, "--rdzv-backend=c10d");
+    health_nodes_add(w, "--rdzv-id=%s", c->rdzv_id ? c->rdzv_id : "probe");
     add_given(w, "rdzv-conf", c->rdzv_conf);
     add_given(w, "node-rank", c->node_rank);
     add_given(w, "local-addr", c->local_addr);
-    add(w, "--coordinator-timeout=20"); /* nothing runs that would be worth a longer wait */
-    add(w, "--health-check=start");
-    add(w, "--nproc-per-node=1");
-    add(w, "--no-python");
-    add(w, "/proc/self/exe");
+    health_nodes_add(w, "--coordinator-timeout=20"); /* nothing runs that would be worth a longer wait */
+    health_nodes_add(w, "--health-check=start");
+    health_nodes_add(w, "--nproc-per-node=1");
+    health_nodes_add(w, "--no-python");
+    health_nodes_add(w, "/proc/self/exe");
     if (w->cut)
         return el_fail(e, EL_EXIT_USAGE, "an option's value is longer than %d bytes", WORD_BYTES - 32);
     return conf_parse(w->n, w->argv, env, conf, e) < 0 ? -1 : 0;

@@ -42,7 +42,7 @@ void incident_free(struct node *n)
 
 /* --- what this node tells --- */
 
-static bool is_own(const struct node *n, unsigned slot)
+static bool incident_is_own(const struct node *n, unsigned slot)
 {
     const struct worker *w = &n->worker[slot];
     return w->bad && failure_is_own(&w->failure);
@@ -59,7 +59,7 @@ static bool is_full(const struct node *n, unsigned slot)
     return false;
 }
 
-static void fill(const struct failure *f, struct msg_incident *x)
+static void incident_fill(const struct failure *f, struct msg_incident *x)
 {
     *x = (struct msg_incident){.local_rank = f->local_rank,
                                .code = f->end == FAILURE_EXIT ? f->code
@@ -79,7 +79,7 @@ static void tell_full(struct node *n, const struct failure *f, bool silent)
 {
     struct el_buf text = EL_BUF_INIT(NULL, 0), document = EL_BUF_INIT(NULL, 0);
     struct msg_incident x;
-    fill(f, &x);
+    incident_fill(f, &x);
     x.silent = silent;
     summary_ending(f, &text);
     if (record_write(f, RECORD_BYTES_MAX, &document) == 0)
@@ -99,7 +99,7 @@ static void tell_rest(struct node *n, enum failure_class class)
     const struct failure *first = NULL;
     for (unsigned i = 0; i < n->nproc; i++) {
         const struct failure *f = &n->worker[i].failure;
-        if (!is_own(n, i) || is_full(n, i) || f->class != class)
+        if (!incident_is_own(n, i) || is_full(n, i) || f->class != class)
             continue;
         el_ranges_add(&s, &ranks, i);
         first = first ? first : f;
@@ -107,7 +107,7 @@ static void tell_rest(struct node *n, enum failure_class class)
     el_ranges_end(&s, &ranks);
     if (first) {
         struct msg_incident x;
-        fill(first, &x);
+        incident_fill(first, &x);
         x.ranks = el_buf_cstr(&ranks);
         membership_incident(n->membership, first->at, &x);
     }
@@ -116,7 +116,7 @@ static void tell_rest(struct node *n, enum failure_class class)
 
 /* The time of a collective ran out on another node, none of this one has failed or left, and only this one of it had
  * said nothing; -1: there is none.  Whether it is the only one of the job is known to the coordinator. */
-static int find_silent(const struct node *n)
+static int incident_find_silent(const struct node *n)
 {
     int silent = -1;
     if (n->core.cause != AGENT_HALTED || !membership_is_late(n->membership))
@@ -138,7 +138,7 @@ static int find_silent(const struct node *n)
 static void tell_silent(struct node *n)
 {
     struct el_buf scene = EL_BUF_INIT(NULL, 4096);
-    int slot = find_silent(n);
+    int slot = incident_find_silent(n);
     if (slot < 0)
         return;
     struct failure f = n->worker[slot].failure;
@@ -156,7 +156,7 @@ void incident_tell(void *node)
     struct node *n = node;
     bool told = n->core.cause == AGENT_WORKER_FAILED; /* one at least, by WORKER_FAILED: what became clear of it */
     for (unsigned i = 0; i < n->nproc; i++)
-        if (is_full(n, i) && (is_own(n, i) || (told && i == n->core.cause_slot && n->worker[i].bad)))
+        if (is_full(n, i) && (incident_is_own(n, i) || (told && i == n->core.cause_slot && n->worker[i].bad)))
             tell_full(n, &n->worker[i].failure, false);
     tell_silent(n);
 #define X(name, text, status) tell_rest(n, FAILURE_CLASS_##name);
@@ -170,11 +170,11 @@ void incident_closed(struct node *n, struct member_event *ev)
     struct el_ranges s = {0};
     k->stopped.len = k->missing.len = 0;
     for (unsigned i = 0; i < n->nproc; i++) {
-        ev->incidents |= is_own(n, i);
-        if (n->worker[i].bad && !is_own(n, i))
+        ev->incidents |= incident_is_own(n, i);
+        if (n->worker[i].bad && !incident_is_own(n, i))
             el_ranges_add(&s, &k->stopped, i);
     }
-    ev->incidents |= find_silent(n) >= 0;
+    ev->incidents |= incident_find_silent(n) >= 0;
     el_ranges_end(&s, &k->stopped);
     const char *missing = el_buf_cstr(&n->missing);
     for (size_t len; (len = strcspn(missing, "\n")) > 0; missing += len + (missing[len] == '\n'))

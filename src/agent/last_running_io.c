@@ -7,7 +7,7 @@
 
 #define SAY_AFTER EL_SEC(5) /* ranks of one job end within moments of each other, as a rule */
 
-static void on_timer(void *ctx)
+static void last_running_on_timer(void *ctx)
 {
     struct node *n = ctx;
     for (unsigned i = 0; i < n->nproc; i++)
@@ -19,7 +19,7 @@ static void on_timer(void *ctx)
 
 int last_running_init(struct node *n, struct el_err *e)
 {
-    n->last_one = loop_timer_new(n->loop, on_timer, n);
+    n->last_one = loop_timer_new(n->loop, last_running_on_timer, n);
     return n->last_one ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
@@ -37,7 +37,7 @@ void last_running_ended(struct node *n, unsigned slot)
     loop_timer_at(n->last_one, alone ? loop_clock() + SAY_AFTER : EL_NEVER);
 }
 
-static double seconds(el_usec t)
+static double last_running_seconds(el_usec t)
 {
     return (double)t / (double)EL_SEC(1);
 }
@@ -61,12 +61,12 @@ static void put_left_after(const struct node *n, el_usec from, struct el_buf *ou
     el_ranges_end(&s, &ranks);
     if (count)
         el_buf_printf(out, "rank%s %s ended with 0, %.1f s after", count == 1 ? "" : "s", el_buf_cstr(&ranks),
-                      seconds(first - from));
+                      last_running_seconds(first - from));
     el_buf_free(&ranks);
 }
 
 /* "rank 1 had ended with 0, 3.2 s before"; nothing if nobody had. */
-static void put_left(const struct node *n, el_usec before, struct el_buf *out)
+static void last_running_put_left(const struct node *n, el_usec before, struct el_buf *out)
 {
     struct el_buf ranks = EL_BUF_INIT(NULL, 400);
     struct el_ranges s = {0};
@@ -83,10 +83,11 @@ static void put_left(const struct node *n, el_usec before, struct el_buf *out)
     }
     el_ranges_end(&s, &ranks);
     if (count == 1)
-        el_buf_printf(out, "rank %s had ended with 0, %.1f s before", el_buf_cstr(&ranks), seconds(before - first));
+        el_buf_printf(out, "rank %s had ended with 0, %.1f s before", el_buf_cstr(&ranks),
+                      last_running_seconds(before - first));
     else if (count)
         el_buf_printf(out, "ranks %s had ended with 0, %.1f s to %.1f s before", el_buf_cstr(&ranks),
-                      seconds(before - first), seconds(before - last));
+                      last_running_seconds(before - first), last_running_seconds(before - last));
     el_buf_free(&ranks);
 }
 
@@ -96,7 +97,7 @@ void last_running_explain(struct node *n)
         struct failure *f = &n->worker[i].failure;
         struct el_buf text = EL_BUF_INIT(NULL, 600);
         if (n->worker[i].bad && failure_is_own(f) && (f->follower || f->hung))
-            put_left(n, f->at, &text);
+            last_running_put_left(n, f->at, &text);
         if (!text.len && n->worker[i].bad && failure_is_own(f) && f->follower)
             put_left_after(n, f->at, &text);
         if (text.len)

@@ -8,7 +8,7 @@
 
 #include "agent/logs.h"
 
-static ssize_t read_at(int fd, char *to, size_t n, off_t at)
+static ssize_t log_piece_read_at(int fd, char *to, size_t n, off_t at)
 {
     ssize_t got;
     do
@@ -26,7 +26,7 @@ static off_t find_start(struct log_piece *p, off_t size)
         return 0;
     while (lines && end > 0 && size - end < LOG_PIECE_BACK_BYTES) {
         off_t from = end > (off_t)sizeof p->scan ? end - (off_t)sizeof p->scan : 0;
-        ssize_t n = read_at(p->fd, p->scan, (size_t)(end - from), from);
+        ssize_t n = log_piece_read_at(p->fd, p->scan, (size_t)(end - from), from);
         if (n != end - from)
             return end; /* it was cut meanwhile */
         bool last_newline = end == size && p->scan[n - 1] == '\n';
@@ -38,7 +38,7 @@ static off_t find_start(struct log_piece *p, off_t size)
     return end;
 }
 
-static int open_file(struct log_piece *p)
+static int log_piece_open_file(struct log_piece *p)
 {
     struct stat st;
     /* Non-blocking: what stands under the name may have become a pipe. */
@@ -58,13 +58,13 @@ void log_piece_read(struct log_piece *p)
 {
     struct stat st;
     p->n = 0;
-    p->sys = p->fd < 0 ? open_file(p) : 0;
+    p->sys = p->fd < 0 ? log_piece_open_file(p) : 0;
     if (p->sys)
         return;
     if (fstat(p->fd, &st) == 0 && st.st_size < p->at)
         p->at = 0; /* somebody has emptied it */
     size_t most = p->end - p->at < (off_t)sizeof p->bytes ? (size_t)(p->end - p->at) : sizeof p->bytes;
-    ssize_t n = read_at(p->fd, p->bytes, most, p->at);
+    ssize_t n = log_piece_read_at(p->fd, p->bytes, most, p->at);
     p->sys = n < 0 ? errno : 0;
     p->n = n > 0 ? (size_t)n : 0;
 }

@@ -13,7 +13,7 @@ static size_t promised(unsigned char first)
 }
 
 /* Could the bytes from here to the end become a character if more came? */
-static bool is_begun(const char *s, size_t n)
+static bool logs_is_begun(const char *s, size_t n)
 {
     unsigned char first = (unsigned char)s[0];
     if (first > 0xf4 || n >= promised(first))
@@ -30,7 +30,7 @@ size_t logs_text(const char *bytes, size_t n, bool last, char text[MSG_STREAM_MA
     while (used < n) {
         size_t size = bytes[used] ? el_utf8(bytes + used, n - used) : 0;
         size_t comes = size ? size : sizeof REPLACEMENT - 1;
-        if (at + comes > MSG_STREAM_MAX || (!size && !last && is_begun(bytes + used, n - used)))
+        if (at + comes > MSG_STREAM_MAX || (!size && !last && logs_is_begun(bytes + used, n - used)))
             break;
         memcpy(text + at, size ? bytes + used : REPLACEMENT, comes);
         at += comes;

@@ -82,11 +82,11 @@ struct logs {
     char text[MSG_STREAM_MAX + 1];
 };
 
-static void go_on(struct logs *l);
+static void logs_go_on(struct logs *l);
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-static void send(struct logs *l, const struct logs_reader *r, struct msg_logs_text text)
+static void logs_send(struct logs *l, const struct logs_reader *r, struct msg_logs_text text)
 {
     text.reader = r->number;
     text.rank = r->rank;
@@ -94,14 +94,14 @@ static void send(struct logs *l, const struct logs_reader *r, struct msg_logs_te
     membership_logs(l->node->membership, &m);
 }
 
-__attribute__((format(printf, 3, 4))) static void tell(struct logs *l, const struct logs_reader *r, const char *format,
-                                                       ...)
+__attribute__((format(printf, 3, 4))) static void logs_tell(struct logs *l, const struct logs_reader *r,
+                                                            const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
     vsnprintf(l->text, sizeof l->text, format, ap);
     va_end(ap);
-    send(l, r, (struct msg_logs_text){.text = l->text, .more = true});
+    logs_send(l, r, (struct msg_logs_text){.text = l->text, .more = true});
 }
 
 static void close_sources(struct logs_reader *r)
@@ -121,40 +121,40 @@ static void close_sources(struct logs_reader *r)
     r->look_at = EL_NEVER;
 }
 
-static bool is_read(const struct logs *l, const struct logs_reader *r)
+static bool logs_is_read(const struct logs *l, const struct logs_reader *r)
 {
     return l->fetch.running && l->fetch.reader == r;
 }
 
-static void clear(struct logs *l, struct logs_reader *r)
+static void logs_clear(struct logs *l, struct logs_reader *r)
 {
     *r = (struct logs_reader){.logs = l, .notify = -1, .look_at = EL_NEVER};
     r->source[0].fd = r->source[1].fd = -1;
 }
 
 /* Nobody is there any more.  What a thread uses stays until it is done. */
-static void drop(struct logs *l, struct logs_reader *r)
+static void logs_drop(struct logs *l, struct logs_reader *r)
 {
     r->state = READER_GONE;
-    if (is_read(l, r))
+    if (logs_is_read(l, r))
         return;
     close_sources(r);
-    clear(l, r);
+    logs_clear(l, r);
 }
 
 /* The last word; the coordinator answers that the reader is gone. */
-__attribute__((format(printf, 4, 5))) static void finish(struct logs *l, struct logs_reader *r, unsigned status,
-                                                         const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void logs_finish(struct logs *l, struct logs_reader *r, unsigned status,
+                                                              const char *format, ...)
 {
     char text[MSG_TEXT_MAX + 1];
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    if (!is_read(l, r))
+    if (!logs_is_read(l, r))
         close_sources(r);
     r->state = READER_ENDS;
-    send(l, r, (struct msg_logs_text){.text = text, .status = status});
+    logs_send(l, r, (struct msg_logs_text){.text = text, .status = status});
 }
 
 /* --- where the output is ------------------------------------------------------------------------------------------ */
@@ -171,7 +171,7 @@ static void keep_tail(struct source *s, const char *bytes, size_t len, uint64_t 
     s->kind = SOURCE_MEMORY;
 }
 
-static void find_source(struct logs *l, struct logs_reader *r, int k, bool all)
+static void logs_find_source(struct logs *l, struct logs_reader *r, int k, bool all)
 {
     struct source *s = &r->source[k];
     char *bytes = malloc(OUTPUT_KEPT_BYTES);
@@ -181,12 +181,13 @@ static void find_source(struct logs *l, struct logs_reader *r, int k, bool all)
     if (s->path[0]) {
         s->kind = SOURCE_FILE;
         s->wants = true;
-        tell(l, r, "rank %llu of round %llu: %s is %s:%s", (unsigned long long)r->rank, (unsigned long long)l->round,
-             stream_name[k], l->node->host, s->path);
+        logs_tell(l, r, "rank %llu of round %llu: %s is %s:%s", (unsigned long long)r->rank,
+                  (unsigned long long)l->round, stream_name[k], l->node->host, s->path);
     } else {
-        tell(l, r, "rank %llu of round %llu: %s has no log file on %s: %s; only --tee or --redirects keeps the whole",
-             (unsigned long long)r->rank, (unsigned long long)l->round, stream_name[k], l->node->host,
-             from == OUTPUT_TAIL_READ ? "these are the last bytes that elrun has in memory" : output_tail_text(from));
+        logs_tell(
+            l, r, "rank %llu of round %llu: %s has no log file on %s: %s; only --tee or --redirects keeps the whole",
+            (unsigned long long)r->rank, (unsigned long long)l->round, stream_name[k], l->node->host,
+            from == OUTPUT_TAIL_READ ? "these are the last bytes that elrun has in memory" : output_tail_text(from));
         if (bytes && len)
             keep_tail(s, bytes, len, all ? LOG_PIECE_ALL_LINES : r->lines);
     }
@@ -207,10 +208,10 @@ static void on_notify(void *ctx, unsigned events)
     while (read(r->notify, heap, sizeof heap) > 0)
         ;
     want_files(r);
-    go_on(r->logs);
+    logs_go_on(r->logs);
 }
 
-static bool is_here(const struct logs *l, uint64_t rank)
+static bool logs_is_here(const struct logs *l, uint64_t rank)
 {
     return rank >= l->rank_base && rank - l->rank_base < l->node->nproc;
 }
@@ -219,10 +220,10 @@ static bool is_here(const struct logs *l, uint64_t rank)
 static void open_attempt(struct logs *l, struct logs_reader *r, bool all)
 {
     close_sources(r);
-    if (!is_here(l, r->rank)) {
-        finish(l, r, 1, "rank %llu is not on %s: round %llu has ranks %llu to %llu here; ask again",
-               (unsigned long long)r->rank, l->node->host, (unsigned long long)l->round,
-               (unsigned long long)l->rank_base, (unsigned long long)l->rank_base + l->node->nproc - 1);
+    if (!logs_is_here(l, r->rank)) {
+        logs_finish(l, r, 1, "rank %llu is not on %s: round %llu has ranks %llu to %llu here; ask again",
+                    (unsigned long long)r->rank, l->node->host, (unsigned long long)l->round,
+                    (unsigned long long)l->rank_base, (unsigned long long)l->rank_base + l->node->nproc - 1);
         return;
     }
     r->slot = (unsigned)(r->rank - l->rank_base);
@@ -232,7 +233,7 @@ static void open_attempt(struct logs *l, struct logs_reader *r, bool all)
     r->state = READER_READS;
     for (int k = 0; k < 2; k++)
         if (r->streams & 1u << k)
-            find_source(l, r, k, all);
+            logs_find_source(l, r, k, all);
     r->followable = r->source[0].kind == SOURCE_FILE || r->source[1].kind == SOURCE_FILE;
     if (!r->follow || !r->followable)
         return;
@@ -242,27 +243,27 @@ static void open_attempt(struct logs *l, struct logs_reader *r, bool all)
 
 /* --- pieces of files ---------------------------------------------------------------------------------------------- */
 
-static void work(void *ctx)
+static void logs_work(void *ctx)
 {
     struct logs *l = ctx;
     log_piece_read(&l->fetch.piece);
 }
 
 /* What was read becomes a piece. */
-static void send_piece(struct logs *l, struct logs_reader *r, struct source *s, int k, const char *bytes, size_t n,
-                       bool last, size_t *used)
+static void logs_send_piece(struct logs *l, struct logs_reader *r, struct source *s, int k, const char *bytes, size_t n,
+                            bool last, size_t *used)
 {
     *used = logs_text(bytes, n, last, l->text);
     if (!*used)
         return;
     r->credit--;
-    send(l, r,
-         (struct msg_logs_text){
-             .stream = (uint64_t)k + 1, .text = l->text, .path = s->named ? "" : s->path, .more = true});
+    logs_send(l, r,
+              (struct msg_logs_text){
+                  .stream = (uint64_t)k + 1, .text = l->text, .path = s->named ? "" : s->path, .more = true});
     s->named = true;
 }
 
-static void look_again(struct logs_reader *r, el_usec in)
+static void logs_look_again(struct logs_reader *r, el_usec in)
 {
     el_usec at = loop_clock() + in;
     r->look_at = at < r->look_at ? at : r->look_at;
@@ -279,23 +280,23 @@ static void take_fetch(struct logs *l, struct logs_reader *r)
     s->end = p->end;
     s->watched = p->watched;
     if (p->sys) {
-        tell(l, r, "%s:%s: %s", l->node->host, s->path, strerror(p->sys));
+        logs_tell(l, r, "%s:%s: %s", l->node->host, s->path, strerror(p->sys));
         s->kind = SOURCE_NONE;
         return;
     }
     bool end = p->n < sizeof p->bytes || p->at + (off_t)p->n >= p->end;
     if (p->n)
-        send_piece(l, r, s, f->which, p->bytes, p->n, f->final && end, &used);
+        logs_send_piece(l, r, s, f->which, p->bytes, p->n, f->final && end, &used);
     s->at += (off_t)used;
     if (!end || p->n - used > (f->final ? 0 : 3))
         s->wants = true; /* more than the beginning of a character is left */
     else if (f->final)
         s->kind = SOURCE_NONE;
     else if (r->over || !s->watched)
-        look_again(r, r->over ? SETTLE_EVERY : LOOK_EVERY);
+        logs_look_again(r, r->over ? SETTLE_EVERY : LOOK_EVERY);
 }
 
-static void done(void *ctx)
+static void logs_done(void *ctx)
 {
     struct logs *l = ctx;
     struct fetch *f = &l->fetch;
@@ -306,11 +307,11 @@ static void done(void *ctx)
     } else {
         r->source[f->which].fd = f->piece.fd; /* to be closed with the rest */
         if (r->state == READER_GONE)
-            drop(l, r);
+            logs_drop(l, r);
         else
             close_sources(r);
     }
-    go_on(l);
+    logs_go_on(l);
 }
 
 static void start_fetch(struct logs *l, struct logs_reader *r, int k)
@@ -331,10 +332,10 @@ static void start_fetch(struct logs *l, struct logs_reader *r, int k)
     p->lines = s->all ? LOG_PIECE_ALL_LINES : r->lines;
     f->final = !r->follow || (r->over && (output_settled(l->node->output) || loop_clock() >= r->settle_until));
     f->since = loop_clock();
-    f->job = (struct pool_job){.work = work, .done = done, .ctx = l};
+    f->job = (struct pool_job){.work = logs_work, .done = logs_done, .ctx = l};
     f->running = pool_run(l->node->pool, &f->job, NULL) == 0;
     if (!f->running)
-        finish(l, r, 1, "%s has no thread to read the log with", l->node->host);
+        logs_finish(l, r, 1, "%s has no thread to read the log with", l->node->host);
 }
 
 /* --- what is due -------------------------------------------------------------------------------------------------- */
@@ -345,7 +346,7 @@ static void send_memory(struct logs *l, struct logs_reader *r)
         struct source *s = &r->source[k];
         while (s->kind == SOURCE_MEMORY && r->credit) {
             size_t used;
-            send_piece(l, r, s, k, s->bytes + s->used, s->len - s->used, true, &used);
+            logs_send_piece(l, r, s, k, s->bytes + s->used, s->len - s->used, true, &used);
             s->used += used;
             if (s->used == s->len)
                 s->kind = SOURCE_NONE;
@@ -354,18 +355,18 @@ static void send_memory(struct logs *l, struct logs_reader *r)
 }
 
 /* All that there is of this attempt has been sent. */
-static void close_attempt(struct logs *l, struct logs_reader *r)
+static void logs_close_attempt(struct logs *l, struct logs_reader *r)
 {
     close_sources(r);
     if (!r->follow) {
-        finish(l, r, 0, "%s", "");
+        logs_finish(l, r, 0, "%s", "");
     } else if (!r->followable) {
-        finish(l, r, 1, "what has no log file cannot be followed");
+        logs_finish(l, r, 1, "what has no log file cannot be followed");
     } else if (l->left) {
-        finish(l, r, 0, "elrun on %s ends: %s", l->node->host, l->node->farewell);
+        logs_finish(l, r, 0, "elrun on %s ends: %s", l->node->host, l->node->farewell);
     } else {
-        tell(l, r, "rank %llu of round %llu: the round has ended", (unsigned long long)r->rank,
-             (unsigned long long)r->round);
+        logs_tell(l, r, "rank %llu of round %llu: the round has ended", (unsigned long long)r->rank,
+                  (unsigned long long)r->round);
         r->state = READER_WAITS;
     }
     if (r->state == READER_WAITS && l->round != r->round)
@@ -374,9 +375,9 @@ static void close_attempt(struct logs *l, struct logs_reader *r)
 
 static void fail_if_stuck(struct logs *l, struct logs_reader *r, el_usec now)
 {
-    bool waits = is_read(l, r) || r->source[0].wants || r->source[1].wants;
+    bool waits = logs_is_read(l, r) || r->source[0].wants || r->source[1].wants;
     if (l->fetch.running && waits && now - l->fetch.since >= STUCK_LIMIT)
-        finish(l, r, 1, "the file system of the logs on %s stands still", l->node->host);
+        logs_finish(l, r, 1, "the file system of the logs on %s stands still", l->node->host);
 }
 
 static void next_fetch(struct logs *l)
@@ -405,7 +406,7 @@ static bool all_left(const struct logs *l)
     return membership_readers(l->node->membership) == 0;
 }
 
-static void rearm(struct logs *l, el_usec now)
+static void logs_rearm(struct logs *l, el_usec now)
 {
     el_usec at = l->fetch.running ? l->fetch.since + STUCK_LIMIT : EL_NEVER;
     if (at <= now)
@@ -417,7 +418,7 @@ static void rearm(struct logs *l, el_usec now)
     loop_timer_at(l->timer, at);
 }
 
-static void go_on(struct logs *l)
+static void logs_go_on(struct logs *l)
 {
     el_usec now = loop_clock();
     for (unsigned i = 0; i < READERS_MAX; i++) {
@@ -425,16 +426,16 @@ static void go_on(struct logs *l)
         if (r->state != READER_READS)
             continue;
         send_memory(l, r);
-        if (r->source[0].kind == SOURCE_NONE && r->source[1].kind == SOURCE_NONE && !is_read(l, r))
-            close_attempt(l, r);
+        if (r->source[0].kind == SOURCE_NONE && r->source[1].kind == SOURCE_NONE && !logs_is_read(l, r))
+            logs_close_attempt(l, r);
         if (r->state == READER_READS)
             fail_if_stuck(l, r, now);
     }
     next_fetch(l);
-    rearm(l, now);
+    logs_rearm(l, now);
 }
 
-static void on_timer(void *ctx)
+static void logs_on_timer(void *ctx)
 {
     struct logs *l = ctx;
     el_usec now = loop_clock();
@@ -445,7 +446,7 @@ static void on_timer(void *ctx)
         r->look_at = EL_NEVER;
         want_files(r);
     }
-    go_on(l);
+    logs_go_on(l);
     if (!l->leaving || (!all_left(l) && now < l->leave_until))
         return;
     l->leaving = false;
@@ -471,13 +472,13 @@ static struct logs_reader *free_reader(struct logs *l)
     return NULL;
 }
 
-static void ask(struct logs *l, const struct msg_logs *m)
+static void logs_ask(struct logs *l, const struct msg_logs *m)
 {
     struct logs_reader *r = free_reader(l), nobody = {.number = m->reader, .rank = m->rank};
     char text[MSG_TEXT_MAX + 1];
     if (!r) {
         snprintf(text, sizeof text, "%d others read logs on %s already", READERS_MAX, l->node->host);
-        send(l, &nobody, (struct msg_logs_text){.text = text, .status = 1});
+        logs_send(l, &nobody, (struct msg_logs_text){.text = text, .status = 1});
         return;
     }
     if (find_reader(l, m->reader))
@@ -490,11 +491,11 @@ static void ask(struct logs *l, const struct msg_logs *m)
     r->streams = m->stream ? 1u << (m->stream - 1) : 3;
     r->credit = MSG_LOGS_WINDOW;
     if (l->left)
-        finish(l, r, 1, "elrun on %s ends: %s", l->node->host, l->node->farewell);
+        logs_finish(l, r, 1, "elrun on %s ends: %s", l->node->host, l->node->farewell);
     else if (l->begun && membership_world(l->node->membership)->number == l->round)
         open_attempt(l, r, false);
     else if (!m->follow)
-        finish(l, r, 1, "a round is just being started on %s; ask again", l->node->host);
+        logs_finish(l, r, 1, "a round is just being started on %s; ask again", l->node->host);
 }
 
 void logs_message(struct node *n, const struct msg *msg)
@@ -503,18 +504,18 @@ void logs_message(struct node *n, const struct msg *msg)
     if (!msg) {
         for (unsigned i = 0; i < READERS_MAX; i++)
             if (l->reader[i].state != READER_FREE)
-                drop(l, &l->reader[i]);
+                logs_drop(l, &l->reader[i]);
     } else if (msg->type == MSG_LOGS) {
-        ask(l, &msg->u.logs);
+        logs_ask(l, &msg->u.logs);
     } else {
         const struct msg_logs_next *m = &msg->u.logs_next;
         struct logs_reader *r = find_reader(l, m->reader);
         if (r && m->gone)
-            drop(l, r);
+            logs_drop(l, r);
         else if (r)
             r->credit = r->credit + m->pieces < MSG_LOGS_WINDOW ? r->credit + (unsigned)m->pieces : MSG_LOGS_WINDOW;
     }
-    go_on(l);
+    logs_go_on(l);
 }
 
 void logs_attempt(struct node *n)
@@ -528,7 +529,7 @@ void logs_attempt(struct node *n)
     for (unsigned i = 0; i < READERS_MAX; i++)
         if (l->reader[i].state == READER_WAITS)
             open_attempt(l, &l->reader[i], true);
-    go_on(l);
+    logs_go_on(l);
 }
 
 static void end_attempt(struct logs *l)
@@ -547,7 +548,7 @@ static void end_attempt(struct logs *l)
 void logs_attempt_ended(struct node *n)
 {
     end_attempt(n->logs);
-    go_on(n->logs);
+    logs_go_on(n->logs);
 }
 
 void logs_leave(struct node *n, void (*left)(struct node *n))
@@ -561,8 +562,8 @@ void logs_leave(struct node *n, void (*left)(struct node *n))
     end_attempt(l);
     for (unsigned i = 0; i < READERS_MAX; i++)
         if (l->reader[i].state == READER_WAITS)
-            finish(l, &l->reader[i], 0, "elrun on %s ends: %s", n->host, n->farewell);
-    go_on(l);
+            logs_finish(l, &l->reader[i], 0, "elrun on %s ends: %s", n->host, n->farewell);
+    logs_go_on(l);
 }
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
@@ -571,12 +572,12 @@ int logs_init(struct node *n, struct el_err *e)
 {
     struct logs *l = n->logs = calloc(1, sizeof *l);
     if (l)
-        l->timer = loop_timer_new(n->loop, on_timer, l);
+        l->timer = loop_timer_new(n->loop, logs_on_timer, l);
     if (!l || !l->timer)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     l->node = n;
     for (unsigned i = 0; i < READERS_MAX; i++)
-        clear(l, &l->reader[i]);
+        logs_clear(l, &l->reader[i]);
     return 0;
 }
 

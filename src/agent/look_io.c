@@ -9,7 +9,7 @@
 #include "util/array.h"
 #include "util/opt.h"
 
-static bool speaks_utf8(char *const *env)
+static bool look_speaks_utf8(char *const *env)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     const char *v = NULL;
@@ -23,6 +23,6 @@ struct report_look look_of(char *const *env, int fd)
     struct winsize size;
     bool wants = console_wants_colour(env_get(env, "NO_COLOR"), env_get(env, "TERM"));
     return (struct report_look){.colour = isatty(fd) && wants,
-                                .utf8 = speaks_utf8(env),
+                                .utf8 = look_speaks_utf8(env),
                                 .columns = ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0};
 }

@@ -61,7 +61,7 @@ static void on_start(void *ctx)
     node_feed(n, &(struct agent_event){.type = AGENT_EV_ATTEMPT, .restarts = restarts});
 }
 
-static void on_stop(void *ctx, int signal, el_usec grace)
+static void managed_on_stop(void *ctx, int signal, el_usec grace)
 {
     worker_store_note_missing(ctx); /* the first failure is perhaps on another node, the round's store is here */
     int ending = signal == SIGTERM ? consequence_halting(ctx) : -1;
@@ -104,7 +104,7 @@ static void on_notice(void *ctx, const struct member_notice *notice, const char 
     ckpt_notice(n, notice);
 }
 
-static void finish(struct node *n)
+static void managed_finish(struct node *n)
 {
     node_feed(n, &(struct agent_event){.type = AGENT_EV_FINISH});
 }
@@ -114,7 +114,7 @@ static void on_exit_order(void *ctx, unsigned status, const char *text)
     struct node *n = ctx;
     n->status = (int)status;
     snprintf(n->farewell, sizeof n->farewell, "%s", text);
-    logs_leave(n, finish);
+    logs_leave(n, managed_finish);
 }
 
 static void on_probe(void *ctx, const struct msg_probe *order)
@@ -149,7 +149,7 @@ static void on_common(void *ctx, const struct msg_ckpt_common *c)
     ckpt_common(ctx, c);
 }
 
-static void on_differ(void *ctx, const struct msg_ckpt_differ *ask)
+static void managed_on_differ(void *ctx, const struct msg_ckpt_differ *ask)
 {
     struct node *n = ctx;
     if (n->snapshots)
@@ -184,7 +184,7 @@ static void on_unsave(void *ctx)
     ckpt_writer_forget(ctx);
 }
 
-static void on_saved(void *ctx, const struct member_save *save)
+static void managed_on_saved(void *ctx, const struct member_save *save)
 {
     ckpt_writer_over(ctx, save);
 }
@@ -200,7 +200,7 @@ static void on_verdict(void *ctx, const struct msg_probe_verdict *v)
     health_verdict(n->health, v);
 }
 
-static void on_report(void *ctx, const struct msg *msg)
+static void managed_on_report(void *ctx, const struct msg *msg)
 {
     struct node *n = ctx;
     if (msg->type == MSG_PROBE_PAGE)
@@ -278,7 +278,7 @@ void managed_result(struct node *n)
 
 /* --- beginning --- */
 
-static void copy(char *to, size_t size, const char *from)
+static void managed_copy(char *to, size_t size, const char *from)
 {
     snprintf(to, size, "%.*s", (int)size - 1, from ? from : "");
 }
@@ -286,11 +286,11 @@ static void copy(char *to, size_t size, const char *from)
 static int fill_member(struct node *n, struct member_conf *m, struct el_err *e)
 {
     const struct run_conf *run = n->conf;
-    copy(m->run_id, sizeof m->run_id, workers_run_id(n));
-    copy(m->host, sizeof m->host, n->host);
-    copy(m->role, sizeof m->role, run->role);
-    copy(m->domain, sizeof m->domain, run->probe_domain);
-    copy(m->addr, sizeof m->addr, run->local_addr);
+    managed_copy(m->run_id, sizeof m->run_id, workers_run_id(n));
+    managed_copy(m->host, sizeof m->host, n->host);
+    managed_copy(m->role, sizeof m->role, run->role);
+    managed_copy(m->domain, sizeof m->domain, run->probe_domain);
+    managed_copy(m->addr, sizeof m->addr, run->local_addr);
     endpoint_command(run, m->command, sizeof m->command);
     m->uid = getuid();
     m->pid = (uint64_t)getpid();
@@ -311,7 +311,7 @@ struct addresses {
 };
 
 /* What getaddrinfo says. */
-static int look_up(struct addresses *to, const char *host)
+static int managed_look_up(struct addresses *to, const char *host)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
     int why = getaddrinfo(host, NULL, &hints, &all);
@@ -331,13 +331,13 @@ static int check_local_addr(const struct node *n, struct el_err *e)
 {
     const char *addr = n->conf->local_addr;
     struct addresses found = {.n = 0};
-    int why = addr && strcmp(addr, n->host) != 0 ? look_up(&found, addr) : 0;
+    int why = addr && strcmp(addr, n->host) != 0 ? managed_look_up(&found, addr) : 0;
     if (why != EAI_NONAME && why != EAI_NODATA)
         return 0;
     return el_fail(e, EL_EXIT_CONFIG, "--local-addr=%.200s: there is no host of that name", addr);
 }
 
-static bool is_host(void *ctx, const struct el_addr *at, size_t n)
+static bool managed_is_host(void *ctx, const struct el_addr *at, size_t n)
 {
     struct node *node = ctx;
     struct addresses own, found = {.n = 0};
@@ -367,7 +367,7 @@ int managed_find(struct node *n, struct el_err *e)
     if (check_local_addr(n, e) < 0)
         return -1;
     if (endpoint_wants_lookup(&n->place, &facts) || endpoint_wants_proof(&n->place, &facts))
-        (void)look_up(&found, n->place.host); /* if not yet: the link asks again each time */
+        (void)managed_look_up(&found, n->place.host); /* if not yet: the link asks again each time */
     facts.found = (const uint8_t(*)[16])found.list;
     facts.found_n = found.n;
     return endpoint_place(n->conf, &facts, &n->place, e);
@@ -376,14 +376,14 @@ int managed_find(struct node *n, struct el_err *e)
 int managed_init(struct node *n, struct el_err *e)
 {
     static const struct membership_ops ops = {.start = on_start,
-                                              .stop = on_stop,
-                                              .is_host = is_host,
+                                              .stop = managed_on_stop,
+                                              .is_host = managed_is_host,
                                               .notice = on_notice,
                                               .fence = on_fence,
                                               .exit = on_exit_order,
                                               .say = on_say,
                                               .incidents = incident_tell,
-                                              .report = on_report,
+                                              .report = managed_on_report,
                                               .probe = on_probe,
                                               .probe_stop = on_probe_stop,
                                               .probe_tell = on_probe_tell,
@@ -393,9 +393,9 @@ int managed_init(struct node *n, struct el_err *e)
                                               .saving_tell = on_saving_tell,
                                               .saving_order = on_saving_order,
                                               .unsave = on_unsave,
-                                              .saved = on_saved,
+                                              .saved = managed_on_saved,
                                               .common = on_common,
-                                              .differ = on_differ,
+                                              .differ = managed_on_differ,
                                               .words = on_words,
                                               .verdict = on_verdict,
                                               .logs = on_logs,

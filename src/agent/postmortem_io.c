@@ -67,7 +67,7 @@ int postmortem_init(struct node *n, struct el_err *e)
     return 0;
 }
 
-static void let_go(struct node *n)
+static void postmortem_let_go(struct node *n)
 {
     struct postmortem_job *job = n->witness;
     n->witness = NULL;
@@ -92,7 +92,7 @@ void postmortem_free(struct node *n)
 
 void postmortem_attempt(struct node *n)
 {
-    let_go(n);
+    postmortem_let_go(n);
     close_sight(n);
     n->scene_at = 0;
     if (n->kmsg_fd >= 0)
@@ -114,7 +114,7 @@ static el_usec processor_clock(void)
     return EL_SEC((el_usec)t.tv_sec) + (el_usec)t.tv_nsec / 1000;
 }
 
-static void look(struct node *n, struct proc_sample_one *to, el_usec processor, el_usec deadline)
+static void postmortem_look(struct node *n, struct proc_sample_one *to, el_usec processor, el_usec deadline)
 {
     el_usec until = processor_clock() + processor;
     for (unsigned i = 0; i < n->nproc; i++) {
@@ -137,7 +137,7 @@ static void say_stubborn(struct node *n)
     el_usec clock = loop_clock(), deadline = clock + STUBBORN_TIME, since = clock - n->scene_at;
     struct el_buf text = EL_BUF_INIT(NULL, 4096);
     if (now)
-        look(n, now, STUBBORN_TIME, deadline);
+        postmortem_look(n, now, STUBBORN_TIME, deadline);
     if (now)
         proc_sample_text(&text, "rank", now, n->nproc);
     if (text.len)
@@ -172,7 +172,7 @@ void postmortem_before_signal(struct node *n, int signal)
         return;
     }
     n->scene_at = loop_clock();
-    look(n, n->scene, PROC_SAMPLE_TIME, n->scene_at + PROC_SAMPLE_TIME_MAX);
+    postmortem_look(n, n->scene, PROC_SAMPLE_TIME, n->scene_at + PROC_SAMPLE_TIME_MAX);
     n->scene_new = true;
 }
 
@@ -194,7 +194,7 @@ void postmortem_after_signal(struct node *n)
 
 /* --- kernel log and cores --- */
 
-static void work(void *ctx)
+static void postmortem_work(void *ctx)
 {
     struct postmortem_job *job = ctx;
     if (job->kmsg_fd >= 0)
@@ -207,7 +207,7 @@ static void work(void *ctx)
     }
 }
 
-static void done(void *ctx)
+static void postmortem_done(void *ctx)
 {
     struct postmortem_job *job = ctx;
     job->reading = false;
@@ -232,7 +232,7 @@ static void add_core(struct postmortem_job *job, const struct node *n, unsigned 
 void postmortem_collect(struct node *n)
 {
     unsigned failed = 0;
-    let_go(n);
+    postmortem_let_go(n);
     close_sight(n);
     struct postmortem_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -251,7 +251,7 @@ void postmortem_collect(struct node *n)
     snprintf(job->host, sizeof job->host, "%s", n->host);
     if (job->cores && !getcwd(job->cwd, sizeof job->cwd))
         job->cwd[0] = 0;
-    job->job = (struct pool_job){.work = work, .done = done, .ctx = job};
+    job->job = (struct pool_job){.work = postmortem_work, .done = postmortem_done, .ctx = job};
     job->reading = pool_run(n->pool, &job->job, NULL) == 0;
 }
 

@@ -27,7 +27,7 @@ void replica_tables_round(struct node *n)
     n->digests.number = 0;
 }
 
-static void tell(struct node *n)
+static void replica_tables_tell(struct node *n)
 {
     const struct msg_world *w = membership_world(n->membership);
     struct member_digests now = {.number = w->number, .coord = w->coord, .text = n->digests_text};
@@ -63,7 +63,7 @@ void replica_tables_digested(struct node *n, const struct slot_table_event *ev)
         replicas_add(n->replicas, &x, ev->part_table[i]);
         ev->part_table[i] = NULL;
     }
-    tell(n);
+    replica_tables_tell(n);
 }
 
 void replica_tables_asked(struct node *n, const struct msg_ckpt_differ *ask)

@@ -53,7 +53,7 @@ static el_usec first_failed(const struct node *n, unsigned slot)
     return f->at > ago ? f->at - ago : 0;
 }
 
-static void judge(struct node *n, unsigned slot, bool oom_rose)
+static void report_collect_judge(struct node *n, unsigned slot, bool oom_rose)
 {
     struct failure *f = &n->worker[slot].failure;
     f->first = first_failed(n, slot);
@@ -68,7 +68,7 @@ static void judge_again(struct node *n, unsigned slot, bool oom_rose)
     for (unsigned i = 0; i < n->nproc && f->raised && report_was_signalled(n, slot); i++)
         if (n->worker[i].bad && !report_was_signalled(n, i) && caught_by_other(f, &n->worker[i].failure)) {
             f->raised = false;
-            judge(n, slot, oom_rose);
+            report_collect_judge(n, slot, oom_rose);
         }
 }
 
@@ -106,7 +106,7 @@ static void find_absent(struct node *n)
 
 /* Nobody failed by itself, and the time of a collective ran out: who said nothing did not take part in it; of several
  * one at least. */
-static void find_silent(struct node *n)
+static void report_collect_find_silent(struct node *n)
 {
     struct failure_report r = report_make(n);
     int cause = failure_cause(r.failures, r.failures_count);
@@ -131,13 +131,13 @@ static void collected(struct node *n)
     postmortem_tell(n, kills);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
-            judge(n, i, kills > 0);
+            report_collect_judge(n, i, kills > 0);
     for (unsigned i = 0; i < n->nproc; i++)
         if (n->worker[i].bad)
             judge_again(n, i, kills > 0);
     find_absent(n);
     last_running_explain(n);
-    find_silent(n);
+    report_collect_find_silent(n);
     struct failure_report r = report_make(n);
     int odd = hang_report_odd(r.failures, r.failures_count, NULL);
     if (odd >= 0)
@@ -166,7 +166,7 @@ void report_evidence_late(void *node)
     collected(n);
 }
 
-static void read_file(void *ctx)
+static void report_collect_read_file(void *ctx)
 {
     struct evidence_job *job = ctx;
     evidence_read_errfile(job->path, &job->file);
@@ -191,7 +191,7 @@ void report_evidence_forget(struct node *n)
     n->evidence_count = 0;
 }
 
-static void file_read(void *ctx)
+static void report_collect_file_read(void *ctx)
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
@@ -202,7 +202,7 @@ static void file_read(void *ctx)
     maybe_collected(n);
 }
 
-static void source_read(void *ctx)
+static void report_collect_source_read(void *ctx)
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
@@ -215,7 +215,8 @@ static void source_read(void *ctx)
     maybe_collected(n);
 }
 
-static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, const struct output_tail *err)
+static void report_collect_on_tails(void *ctx, unsigned slot, const struct output_tail *out,
+                                    const struct output_tail *err)
 {
     struct evidence_job *job = ctx;
     struct node *n = job->node;
@@ -243,17 +244,18 @@ static void on_tails(void *ctx, unsigned slot, const struct output_tail *out, co
     failure_add_times(f, err->at, out->at);
     if (err->at && f->at > err->at + NODE_LINGER_TIME && f->stop_wall_usec < 0)
         failure_lingered(f);
-    handled_ask(n, &job->handled, f, source_read, job);
+    handled_ask(n, &job->handled, f, report_collect_source_read, job);
     maybe_collected(n);
 }
 
-static void ask_tails(struct node *n, struct evidence_job *job)
+static void report_collect_ask_tails(struct node *n, struct evidence_job *job)
 {
     job->tail_asked = true;
-    job->tailing = output_tails_collect(n->output, job->slot, loop_clock() + NODE_EVIDENCE_TIME, on_tails, job) == 0;
+    job->tailing = output_tails_collect(n->output, job->slot, loop_clock() + NODE_EVIDENCE_TIME,
+                                        report_collect_on_tails, job) == 0;
 }
 
-static void gather(struct node *n, unsigned slot)
+static void report_collect_gather(struct node *n, unsigned slot)
 {
     struct evidence_job *job = calloc(1, sizeof *job);
     const char *path = n->worker[slot].failure.error_file;
@@ -265,11 +267,11 @@ static void gather(struct node *n, unsigned slot)
     job->slot = slot;
     if (path) {
         snprintf(job->path, sizeof job->path, "%s", path);
-        job->job = (struct pool_job){.work = read_file, .done = file_read, .ctx = job};
+        job->job = (struct pool_job){.work = report_collect_read_file, .done = report_collect_file_read, .ctx = job};
         job->reading = pool_run(n->pool, &job->job, &e) == 0;
     }
     if (output_rank_drained(n->output, slot))
-        ask_tails(n, job);
+        report_collect_ask_tails(n, job);
 }
 
 void report_rank_drained(void *node, unsigned slot)
@@ -278,7 +280,7 @@ void report_rank_drained(void *node, unsigned slot)
     consequence_drained(n, slot);
     for (unsigned i = 0; n->collecting && i < n->evidence_count; i++)
         if (n->evidence[i]->slot == slot && !n->evidence[i]->tail_asked)
-            ask_tails(n, n->evidence[i]);
+            report_collect_ask_tails(n, n->evidence[i]);
     maybe_collected(n);
 }
 
@@ -319,7 +321,7 @@ void report_collect(struct node *n)
     n->collecting = true;
     loop_timer_at(n->evidence_timer, loop_clock() + NODE_EVIDENCE_TIME);
     for (int i = next_cause(n, 0, 0); i >= 0 && n->evidence_count < NODE_EVIDENCE_MAX;) {
-        gather(n, (unsigned)i);
+        report_collect_gather(n, (unsigned)i);
         i = next_cause(n, n->worker[i].failure.at, (unsigned)i);
     }
     postmortem_collect(n);

@@ -51,7 +51,7 @@ static int status_of_job(struct node *n)
 }
 
 /* A job that has done all but keep what was promised is none that went well. */
-static int status_of(struct node *n)
+static int report_end_status_of(struct node *n)
 {
     int status = status_of_job(n);
     if (status || !flush_io_owes(n, n->owed))
@@ -73,7 +73,7 @@ static void say_time(struct node *n)
         el_log(n->core.restarts ? EL_INFO : EL_DEBUG, "time: %s", line);
 }
 
-static void say_trouble(struct node *n)
+static void report_end_say_trouble(struct node *n)
 {
     if (n->publish_late)
         el_log(EL_WARN, "error file %s: could not be written within %u s", env_get(n->env, "TORCHELASTIC_ERROR_FILE"),
@@ -125,7 +125,7 @@ static void say_last_words(struct node *n)
         say_own_failure(n);
     if (report_logs(n) && !failed) /* the report names them itself */
         el_log(EL_INFO, "logs: %s", report_logs(n));
-    say_trouble(n);
+    report_end_say_trouble(n);
     say_time(n);
     if (failed && json)
         say_own_failure(n);
@@ -164,17 +164,17 @@ static void tell_how_it_ended(struct node *n)
     el_buf_free(&verdict);
 }
 
-static void on_flushed(void *ctx, size_t left_bytes)
+static void report_end_on_flushed(void *ctx, size_t left_bytes)
 {
     struct node *n = ctx;
     (void)left_bytes; /* nobody is there to be told */
     loop_stop(n->loop);
 }
 
-static void on_told(void *node)
+static void report_end_on_told(void *node)
 {
     struct node *n = node;
-    console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, on_flushed, n);
+    console_finish(n->console, loop_clock() + NODE_FLUSH_TIME, report_end_on_flushed, n);
 }
 
 static void on_output_finished(void *ctx, const char *kept)
@@ -183,7 +183,7 @@ static void on_output_finished(void *ctx, const char *kept)
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
     say_last_words(n);
-    emit_finish(n, on_told);
+    emit_finish(n, report_end_on_told);
 }
 
 static void finish_output(void *node)
@@ -192,7 +192,7 @@ static void finish_output(void *node)
 }
 
 /* In the pool.  Nothing else looks at the failures then. */
-static void publish(void *ctx)
+static void report_end_publish(void *ctx)
 {
     struct node *n = ctx;
     const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE"), *log = env_get(n->env, "ELRUN_TERMINATION_LOG");
@@ -212,7 +212,7 @@ void report_published(struct node *n, bool late)
     health_settle(n->health, loop_clock() + NODE_PUBLISH_TIME, finish_output, n);
 }
 
-static void on_published(void *ctx)
+static void report_end_on_published(void *ctx)
 {
     report_published(ctx, false);
 }
@@ -222,9 +222,9 @@ void report_end(struct node *n)
     struct failure_report r = report_make(n);
     struct el_err e = {0};
     report_files(n, &n->error);
-    n->status = status_of(n);
+    n->status = report_end_status_of(n);
     tell_how_it_ended(n);
-    n->publish = (struct pool_job){.work = publish, .done = on_published, .ctx = n};
+    n->publish = (struct pool_job){.work = report_end_publish, .done = report_end_on_published, .ctx = n};
     n->publish_cause = report_worker_failed(n) ? report_cause_of(n, &r) : NULL;
     if (n->status && n->core.cause != AGENT_LEAVING) {
         termination_msg_text(n->end_why[0] ? n->end_why : "elrun has failed", n->publish_cause, TERMINATION_MSG_MAX,

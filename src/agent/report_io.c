@@ -13,13 +13,13 @@
 #include "failure/summary.h"
 #include "sys/signame.h"
 
-static void on_note(void *ctx);
+static void report_on_note(void *ctx);
 
 int report_init(struct node *n, struct el_err *e)
 {
     n->failures = calloc(n->nproc, sizeof *n->failures);
     n->evidence_timer = loop_timer_new(n->loop, report_evidence_late, n);
-    n->note_timer = loop_timer_new(n->loop, on_note, n);
+    n->note_timer = loop_timer_new(n->loop, report_on_note, n);
     if (!n->failures || !n->evidence_timer || !n->note_timer)
         return el_fail(e, EL_EXIT_OSERR, "out of memory for %u workers", n->nproc);
     evidence_oom_open(&n->oom, "/proc");
@@ -121,7 +121,7 @@ void report_note(struct node *n, unsigned slot)
     loop_timer_at(n->note_timer, loop_clock() + NODE_NOTE_TIME);
 }
 
-static void announce(struct node *n, unsigned left)
+static void report_io_announce(struct node *n, unsigned left)
 {
     char how[96], waits[64] = "";
     how_it_ended(n, n->note_slot, how, sizeof how);
@@ -134,7 +134,7 @@ static void announce(struct node *n, unsigned left)
 void report_announce(struct node *n)
 {
     if (n->note_due)
-        announce(n, 0);
+        report_io_announce(n, 0);
 }
 
 void report_stopping(struct node *n)
@@ -145,13 +145,13 @@ void report_stopping(struct node *n)
     n->stop_due = false;
 }
 
-static void on_note(void *ctx)
+static void report_on_note(void *ctx)
 {
     struct node *n = ctx;
     report_stopping(n);
     unsigned left = n->core.state == AGENT_STOPPING ? n->core.group.up : 0;
     if (n->note_due && (left || n->membership)) /* of several nodes the report is the coordinator's, who may be away */
-        announce(n, left);
+        report_io_announce(n, left);
 }
 
 /* --- what is to be told --- */

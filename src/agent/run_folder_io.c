@@ -34,7 +34,7 @@ struct making {
     struct el_err e;
 };
 
-static int write_file(int folder, const struct client_file *x)
+static int run_folder_write_file(int folder, const struct client_file *x)
 {
     int fd = openat(folder, x->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const char *at = x->text;
@@ -61,7 +61,7 @@ static int write_package(const char *under, struct el_err *e)
     if (folder < 0)
         return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
     for (const struct client_file *x = client_files; x->name && !bad; x++)
-        if ((bad = write_file(folder, x)) != 0)
+        if ((bad = run_folder_write_file(folder, x)) != 0)
             el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s/%s", path, x->name);
     close(folder);
     return bad;

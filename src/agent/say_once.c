@@ -29,7 +29,7 @@ const char *say_once_stop(const char *line)
 }
 
 /* Where the cause with this head begins in it. */
-static char *find(char *line, const char *head, size_t len)
+static char *say_once_find(char *line, const char *head, size_t len)
 {
     if (strncmp(line, head, len) == 0)
         return line;
@@ -40,7 +40,7 @@ static char *find(char *line, const char *head, size_t len)
 }
 
 /* A piece of a cause ends here: not in the middle of a word or of a number. */
-static bool is_edge(const char *at)
+static bool say_once_is_edge(const char *at)
 {
     return !*at || *at == ';' || strncmp(at, ": ", 2) == 0 || strncmp(at, ", ", 2) == 0 || strncmp(at, " (", 2) == 0;
 }
@@ -49,7 +49,7 @@ static bool is_edge(const char *at)
 static char *news_behind(char *at, const char *told)
 {
     size_t len = strlen(told);
-    if (strncmp(at, told, len) != 0 || !is_edge(at + len))
+    if (strncmp(at, told, len) != 0 || !say_once_is_edge(at + len))
         return NULL;
     at += len;
     return *at == ';' || *at == ':' ? at : at + strlen(at);
@@ -61,7 +61,7 @@ static char *rest_behind(char *at, const char *told, size_t head)
     size_t same = head;
     while (at[same] && at[same] == told[same])
         same++;
-    while (same > head && !(is_edge(at + same) && is_edge(told + same)))
+    while (same > head && !(say_once_is_edge(at + same) && say_once_is_edge(told + same)))
         same--;
     bool ends = at[same] == ';' && told[same] != ';';
     return at + (ends ? same : strlen(at));
@@ -70,7 +70,7 @@ static char *rest_behind(char *at, const char *told, size_t head)
 bool say_once_cut(char *line, const char *told, bool in_full)
 {
     size_t head = told ? head_of(told) : 0;
-    char *at = head ? find(line, told, head) : NULL;
+    char *at = head ? say_once_find(line, told, head) : NULL;
     const char *news = at ? in_full ? rest_behind(at, told, head) : news_behind(at, told) : NULL;
     if (!news)
         return true;

@@ -8,7 +8,7 @@
 #include "snapshot/slot_table.h"
 #include "coord/ckpt_commit.h"
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t snapshot_service_least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -16,7 +16,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 int snapshot_service_budget(const struct run_conf *conf, uint64_t memory_bytes, uint64_t free_bytes,
                             uint64_t limit_bytes, uint64_t left_bytes, uint64_t *bytes, struct el_err *e)
 {
-    uint64_t all = least(memory_bytes, limit_bytes), there = least(free_bytes, least(limit_bytes, left_bytes));
+    uint64_t all = snapshot_service_least(memory_bytes, limit_bytes),
+             there = snapshot_service_least(free_bytes, snapshot_service_least(limit_bytes, left_bytes));
     *bytes = conf->ckpt_mem_percent ? all / 100 * conf->ckpt_mem_percent : conf->ckpt_mem_bytes;
     if (there >= HOST_UNKNOWN || *bytes <= there)
         return 0;
@@ -29,16 +30,16 @@ int snapshot_service_budget(const struct run_conf *conf, uint64_t memory_bytes, 
         "--ckpt-mem wants %llu MiB for snapshots, and this host has %llu MiB available%s: give less, or free "
         "some",
         (unsigned long long)(*bytes >> 20), (unsigned long long)(there >> 20),
-        least(limit_bytes, left_bytes) < free_bytes ? " (within its cgroup's limit)" : "");
+        snapshot_service_least(limit_bytes, left_bytes) < free_bytes ? " (within its cgroup's limit)" : "");
 }
 
 unsigned snapshot_service_oom_raise(uint64_t budget_bytes, uint64_t memory_bytes, uint64_t limit_bytes)
 {
-    uint64_t thousandth = least(memory_bytes, limit_bytes) / 1000;
+    uint64_t thousandth = snapshot_service_least(memory_bytes, limit_bytes) / 1000;
     if (!budget_bytes)
         return 0;
-    return SNAPSHOT_SERVICE_OOM_RAISE +
-           (unsigned)(thousandth ? least(budget_bytes / thousandth, 1000) : 1000); /* of which 1000 is the most */
+    return SNAPSHOT_SERVICE_OOM_RAISE + (unsigned)(thousandth ? snapshot_service_least(budget_bytes / thousandth, 1000)
+                                                              : 1000); /* of which 1000 is the most */
 }
 
 static bool is_left(const struct snapshot_service_left *left, int64_t step, uint64_t lineage)
@@ -92,7 +93,7 @@ static uint64_t lot(const struct step_list *all, unsigned i)
 /* The newest half of what may be told, and of those before it the ones with the lowest lots.  A node that was away has
  * none of the newest: what it has, and another one, too, both of them tell if its lot is low, whatever else they have.
  */
-static bool is_told(const struct step_list *all, unsigned i)
+static bool snapshot_service_is_told(const struct step_list *all, unsigned i)
 {
     unsigned half = RESTORE_STEPS_MAX / 2, lower = 0;
     for (unsigned k = half; i >= half && k < all->n; k++)
@@ -107,7 +108,7 @@ void snapshot_service_add_disk(struct restore_stock *stock, const struct load_fo
     merge(stock, disk, left, &all);
     stock->n = 0;
     for (unsigned i = 0; i < all.n && stock->n < RESTORE_STEPS_MAX; i++) {
-        if (!is_told(&all, i))
+        if (!snapshot_service_is_told(&all, i))
             continue;
         stock->lineage[stock->n] = all.lineage[i];
         stock->step[stock->n++] = all.step[i];
@@ -120,7 +121,8 @@ void snapshot_service_add_disk(struct restore_stock *stock, const struct load_fo
 }
 
 /* "ranks 9, 10 and 11". */
-static void list(const unsigned *local, unsigned n, unsigned base, const char *what, char *to, size_t room)
+static void snapshot_service_list(const unsigned *local, unsigned n, unsigned base, const char *what, char *to,
+                                  size_t room)
 {
     unsigned named = n < SNAPSHOT_SERVICE_NAMED_MAX ? n : SNAPSHOT_SERVICE_NAMED_MAX;
     size_t at = (size_t)snprintf(to, room, "%s%s", what, n > 1 ? "s" : "");
@@ -134,10 +136,10 @@ const char *snapshot_service_ranks(const unsigned *local, unsigned n, unsigned b
                                    char to[SNAPSHOT_SERVICE_RANKS_MAX])
 {
     char here[SNAPSHOT_SERVICE_RANKS_MAX / 2];
-    list(local, n, base, "rank", to, SNAPSHOT_SERVICE_RANKS_MAX);
+    snapshot_service_list(local, n, base, "rank", to, SNAPSHOT_SERVICE_RANKS_MAX);
     size_t at = strlen(to);
     if (base) {
-        list(local, n, 0, "local rank", here, sizeof here);
+        snapshot_service_list(local, n, 0, "local rank", here, sizeof here);
         snprintf(to + at, SNAPSHOT_SERVICE_RANKS_MAX - at, " (%s)", here);
     }
     return to;

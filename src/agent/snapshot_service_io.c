@@ -54,11 +54,11 @@ struct snapshot_service {
     char socket[108];
 };
 
-static void feed(struct snapshot_service *s, const struct slot_table_event *ev);
+static void snapshot_service_feed(struct snapshot_service *s, const struct slot_table_event *ev);
 
 /* --- what the keeper orders --- */
 
-static void send_answer(struct snapshot_service *s, const struct slot_table_action *a)
+static void snapshot_service_send_answer(struct snapshot_service *s, const struct slot_table_action *a)
 {
     const struct worker_msg *m = slot_table_reply(s->keeper, a->reply);
     int fds[SLOT_TABLE_SLOTS] = {-1, -1};
@@ -105,7 +105,7 @@ static void tell_choose(struct snapshot_service *s)
     s->ops.choose(s->ctx, &stock);
 }
 
-static void on_looked(void *ctx)
+static void snapshot_service_on_looked(void *ctx)
 {
     struct snapshot_service *s = ctx;
     bool wanted = s->looking;
@@ -114,7 +114,7 @@ static void on_looked(void *ctx)
         tell_choose(s);
 }
 
-static void look(struct snapshot_service *s)
+static void snapshot_service_look(struct snapshot_service *s)
 {
     s->looking = s->resume && !*slot_table_misfit(s->keeper);
     if (s->looking)
@@ -128,7 +128,7 @@ static void one_verified(struct snapshot_service *s)
     if (--s->verifying > 0 || !s->choosing)
         return;
     s->choosing = false;
-    look(s);
+    snapshot_service_look(s);
 }
 
 /* Now and then it is looked whether bytes come. */
@@ -150,7 +150,7 @@ static void set_deadline(struct snapshot_service *s, bool asking, bool reading)
 
 /* Nothing is offered that is not what was committed: every slot is compared with its sums first.  Where a worker cannot
  * take what it was offered, nothing is. */
-static void choose(struct snapshot_service *s)
+static void snapshot_service_choose(struct snapshot_service *s)
 {
     set_deadline(s, false, false);
     s->choosing = true;
@@ -168,7 +168,8 @@ static void open_slots(struct snapshot_service *s, unsigned worker)
 {
     struct el_err e = {0};
     bool good = shm_slots_open(s->vault, s->keeper, worker, &e) == 0;
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
+    snapshot_service_feed(
+        s, &(struct slot_table_event){.type = SLOT_TABLE_EV_OPENED, .worker = worker, .ok = good, .text = e.text});
 }
 
 static void warn_differ(struct snapshot_service *s, const struct slot_table_pair *x)
@@ -178,10 +179,10 @@ static void warn_differ(struct snapshot_service *s, const struct slot_table_pair
     s->ops.differ(s->ctx, x);
 }
 
-static void act(struct snapshot_service *s, const struct slot_table_action *a)
+static void snapshot_service_act(struct snapshot_service *s, const struct slot_table_action *a)
 {
     switch (a->type) {
-    case SLOT_TABLE_DO_SEND: send_answer(s, a); break;
+    case SLOT_TABLE_DO_SEND: snapshot_service_send_answer(s, a); break;
     case SLOT_TABLE_DO_CLOSE:
         worker_sock_close(s->sock, a->worker);
         step_boundary_went(s->stops, a->worker);
@@ -199,7 +200,7 @@ static void act(struct snapshot_service *s, const struct slot_table_action *a)
         shm_slots_load(s->vault, s->keeper, a->worker, a->slot, a->gen, a->step, resume_root(s->resume),
                        resume_layout(s->resume));
         break;
-    case SLOT_TABLE_DO_CHOOSE: choose(s); break;
+    case SLOT_TABLE_DO_CHOOSE: snapshot_service_choose(s); break;
     case SLOT_TABLE_DO_CONFIRM:
         set_deadline(s, false, false);
         s->read = loop_clock();
@@ -240,17 +241,17 @@ void snapshot_service_news(struct snapshot_service *s)
     s->ops.taken(s->ctx, &s->taken);
 }
 
-static void step(struct snapshot_service *s, const struct slot_table_event *ev)
+static void snapshot_service_step(struct snapshot_service *s, const struct slot_table_event *ev)
 {
     const struct slot_table_actions *out = slot_table_step(s->keeper, ev);
     slot_table_check(s->keeper);
     for (unsigned i = 0; i < out->n; i++)
-        act(s, &out->v[i]);
+        snapshot_service_act(s, &out->v[i]);
 }
 
 /* The keeper's actions live until its next step, and carrying one out may cause the next event: those wait.  One
  * CHOOSE is the most, with a result for each slot at once where no thread can be had. */
-static void feed(struct snapshot_service *s, const struct slot_table_event *ev)
+static void snapshot_service_feed(struct snapshot_service *s, const struct slot_table_event *ev)
 {
     if (s->stepping) {
         assert(s->waiting < s->room && !ev->msg && !ev->images && !(ev->part_bytes && ev->ok));
@@ -260,9 +261,9 @@ static void feed(struct snapshot_service *s, const struct slot_table_event *ev)
         return;
     }
     s->stepping = true;
-    step(s, ev);
+    snapshot_service_step(s, ev);
     for (unsigned at = 0; at < s->waiting; at++) {
-        step(s, &s->queue[at]);
+        snapshot_service_step(s, &s->queue[at]);
         free((char *)(uintptr_t)s->queue[at].text);
     }
     s->waiting = 0;
@@ -273,7 +274,7 @@ static void feed(struct snapshot_service *s, const struct slot_table_event *ev)
 /* --- results of the vault --- */
 
 /* What does not fit into --ckpt-mem is said to the worker, or to all of them (slot_table_misfit()). */
-static void say_failed(struct snapshot_service *s, const struct slot_table_event *ev)
+static void snapshot_service_say_failed(struct snapshot_service *s, const struct slot_table_event *ev)
 {
     const struct slot_table_slot *of = slot_table_slot(s->keeper, ev->worker, ev->slot);
     if (ev->type == SLOT_TABLE_EV_SUMMED)
@@ -287,12 +288,12 @@ static void say_failed(struct snapshot_service *s, const struct slot_table_event
     }
 }
 
-static void on_told(void *ctx, const struct slot_table_event *ev)
+static void snapshot_service_on_told(void *ctx, const struct slot_table_event *ev)
 {
     struct snapshot_service *s = ctx;
     if (!ev->ok)
-        say_failed(s, ev);
-    feed(s, ev);
+        snapshot_service_say_failed(s, ev);
+    snapshot_service_feed(s, ev);
     if (ev->type == SLOT_TABLE_EV_SUMMED && ev->part_table)
         s->ops.digested(s->ctx, ev);
     if (ev->type == SLOT_TABLE_EV_READ)
@@ -306,12 +307,12 @@ int snapshot_service_whose(const struct snapshot_service *s, pid_t pid)
     return ancestor_slot(s->reap, pid);
 }
 
-static int whose(void *ctx, pid_t pid)
+static int snapshot_service_io_whose(void *ctx, pid_t pid)
 {
     return snapshot_service_whose(ctx, pid);
 }
 
-static void on_message(void *ctx, unsigned worker, const struct worker_msg *m)
+static void snapshot_service_on_message(void *ctx, unsigned worker, const struct worker_msg *m)
 {
     struct snapshot_service *s = ctx;
     if (m->type == WORKER_MSG_RESTORE_QUERY && !s->asking && !s->reading)
@@ -320,17 +321,18 @@ static void on_message(void *ctx, unsigned worker, const struct worker_msg *m)
     if (read && !read->ok && !read->misfit)
         el_log(EL_WARN, "local rank %u cannot read the snapshot of step %lld: %s", worker, (long long)read->step,
                read->why);
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_MSG,
-                                       .worker = worker,
-                                       .msg = m,
-                                       .now = loop_clock(),
-                                       .away = m->type == WORKER_MSG_SNAP_BEGIN && s->several && s->ops.away(s->ctx)});
+    snapshot_service_feed(
+        s, &(struct slot_table_event){.type = SLOT_TABLE_EV_MSG,
+                                      .worker = worker,
+                                      .msg = m,
+                                      .now = loop_clock(),
+                                      .away = m->type == WORKER_MSG_SNAP_BEGIN && s->several && s->ops.away(s->ctx)});
 }
 
-static void on_gone(void *ctx, unsigned worker)
+static void snapshot_service_on_gone(void *ctx, unsigned worker)
 {
     struct snapshot_service *s = ctx;
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_GONE, .worker = worker});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_GONE, .worker = worker});
     step_boundary_went(s->stops, worker);
 }
 
@@ -349,7 +351,7 @@ static void on_nobody_reads(struct snapshot_service *s)
              (double)s->run->ckpt_restore_timeout / EL_SEC(1));
     set_deadline(s, false, false);
     el_log(EL_ERROR, "%s", text);
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_LATE, .text = text});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_LATE, .text = text});
 }
 
 /* Once, long before the time is over: one rank that takes another way through the script keeps all from training. */
@@ -377,7 +379,7 @@ static void on_nobody_asks(struct snapshot_service *s)
     snapshot_service_chosen(s, &(struct restore_stock){.told = SLOT_TABLE_NO_STEP}, text);
 }
 
-static void on_late(void *ctx)
+static void snapshot_service_on_late(void *ctx)
 {
     struct snapshot_service *s = ctx;
     if (!s->reading && loop_clock() < s->until) {
@@ -413,10 +415,10 @@ void snapshot_service_round(struct snapshot_service *s, uint64_t number, uint64_
     s->choosing = s->looking = false;
     set_deadline(s, false, false);
     step_boundary_round(s->stops, number, coord, rank_base);
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_ROUND,
-                                       .number = number,
-                                       .rank_base = rank_base,
-                                       .lineage = lineage_begin(number, coord, 0)});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_ROUND,
+                                                        .number = number,
+                                                        .rank_base = rank_base,
+                                                        .lineage = lineage_begin(number, coord, 0)});
 }
 
 /* One line for each time. */
@@ -438,17 +440,17 @@ void snapshot_service_chosen(struct snapshot_service *s, const struct restore_st
     const uint64_t *on_disk = resume_goes(s->resume, s->step, decided->told_lineage);
     if (on_disk)
         flush_results_found(&s->fates, s->sock, s->workers, s->run, s->step);
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN,
-                                       .step = s->step,
-                                       .lineage = decided->told_lineage,
-                                       .fresh = decided->fresh,
-                                       .on_disk = on_disk,
-                                       .text = text});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN,
+                                                        .step = s->step,
+                                                        .lineage = decided->told_lineage,
+                                                        .fresh = decided->fresh,
+                                                        .on_disk = on_disk,
+                                                        .text = text});
 }
 
 void snapshot_service_again(struct snapshot_service *s)
 {
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_AGAIN});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_AGAIN});
 }
 
 uint64_t snapshot_service_confirmed(struct snapshot_service *s, uint64_t attempt)
@@ -457,28 +459,30 @@ uint64_t snapshot_service_confirmed(struct snapshot_service *s, uint64_t attempt
     flush_results_forget_behind(&s->fates, s->step);
     s->left.step = RESTORE_NO_STEP;
     uint64_t lineage = lineage_begin(s->round, s->coord, attempt);
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CONFIRMED, .lineage = lineage});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CONFIRMED, .lineage = lineage});
     return lineage;
 }
 
 void snapshot_service_common(struct snapshot_service *s, struct slot_pin_step step, int64_t from,
                              const struct slot_pin_step *useless, unsigned n)
 {
-    feed(s, &(struct slot_table_event){
-                .type = SLOT_TABLE_EV_COMMON, .step = step.step, .lineage = step.lineage, .number = (uint64_t)from});
+    snapshot_service_feed(
+        s, &(struct slot_table_event){
+               .type = SLOT_TABLE_EV_COMMON, .step = step.step, .lineage = step.lineage, .number = (uint64_t)from});
     for (unsigned i = 0; i < n; i++)
-        feed(s, &(struct slot_table_event){
-                    .type = SLOT_TABLE_EV_USELESS, .step = useless[i].step, .lineage = useless[i].lineage});
+        snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_USELESS,
+                                                            .step = useless[i].step,
+                                                            .lineage = useless[i].lineage});
 }
 
 void snapshot_service_captured(struct snapshot_service *s, unsigned worker, const struct wmsg_captured *c)
 {
-    feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CAPTURED,
-                                       .worker = worker,
-                                       .slot = (unsigned)c->slot,
-                                       .ok = c->ok,
-                                       .number = c->consumed_samples,
-                                       .images = c->images});
+    snapshot_service_feed(s, &(struct slot_table_event){.type = SLOT_TABLE_EV_CAPTURED,
+                                                        .worker = worker,
+                                                        .slot = (unsigned)c->slot,
+                                                        .ok = c->ok,
+                                                        .number = c->consumed_samples,
+                                                        .images = c->images});
 }
 
 struct step_boundary *snapshot_service_stops(const struct snapshot_service *s)
@@ -529,7 +533,8 @@ static int find_budget(struct snapshot_service *s, uint64_t *bytes, struct el_er
 static int make_parts(struct snapshot_service *s, struct pool *p, uint64_t budget_bytes,
                       const struct snapshot_service_conf *of, struct el_err *e)
 {
-    static const struct worker_sock_ops sock = {whose, on_message, on_gone};
+    static const struct worker_sock_ops sock = {snapshot_service_io_whose, snapshot_service_on_message,
+                                                snapshot_service_on_gone};
     struct slot_table_conf conf = {.workers = s->workers,
                                    .budget_bytes = budget_bytes,
                                    .waits = s->run->ckpt_busy,
@@ -542,8 +547,8 @@ static int make_parts(struct snapshot_service *s, struct pool *p, uint64_t budge
                                    .files = s->run->ckpt_layout == CKPT_LAYOUT_MEGATRON};
     s->mem = EL_MEM_INIT(CORE_LIMIT);
     s->keeper = slot_table_new(&conf, &s->mem);
-    s->vault = shm_slots_new(p, s->workers, budget_bytes, on_told, s);
-    s->timer = loop_timer_new(s->loop, on_late, s);
+    s->vault = shm_slots_new(p, s->workers, budget_bytes, snapshot_service_on_told, s);
+    s->timer = loop_timer_new(s->loop, snapshot_service_on_late, s);
     s->room = SLOT_TABLE_SLOTS * s->workers + 16;
     s->queue = calloc(s->room, sizeof *s->queue);
     if (!s->keeper || !s->vault || !s->timer || !s->queue)
@@ -583,7 +588,7 @@ struct snapshot_service *snapshot_service_new(struct loop *l, struct pool *p, co
 int snapshot_service_resume(struct snapshot_service *s, struct pool *p, const struct ckpt_fs *from,
                             enum ckpt_layout layout, struct el_err *e)
 {
-    s->resume = resume_new(p, from, layout, on_looked, s);
+    s->resume = resume_new(p, from, layout, snapshot_service_on_looked, s);
     return s->resume ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 

@@ -58,7 +58,7 @@ static bool is_deaf(const struct step_boundary *s)
 }
 
 /* Those that listen stand, or have ended since. */
-static void count(struct step_boundary *s)
+static void step_boundary_count(struct step_boundary *s)
 {
     bool any = false;
     for (unsigned i = 0; i < s->workers; i++) {
@@ -73,7 +73,7 @@ static void count(struct step_boundary *s)
     s->ops.at_boundary(s->ctx);
 }
 
-static void on_look(void *ctx)
+static void step_boundary_on_look(void *ctx)
 {
     struct step_boundary *s = ctx;
     if (!s->noticed || s->notice.boundary < 0)
@@ -111,7 +111,7 @@ void step_boundary_notice(struct step_boundary *s, const struct step_boundary_no
     }
     for (unsigned i = 0; i < s->workers; i++)
         worker_status_announce(s->page[i], n->why, n->boundary, (int64_t)(n->until * 1000));
-    on_look(s);
+    step_boundary_on_look(s);
 }
 
 void step_boundary_came(struct step_boundary *s, unsigned worker)
@@ -126,7 +126,7 @@ void step_boundary_came(struct step_boundary *s, unsigned worker)
 void step_boundary_went(struct step_boundary *s, unsigned worker)
 {
     s->worker[worker].here = false;
-    count(s);
+    step_boundary_count(s);
 }
 
 void step_boundary_stands(struct step_boundary *s, unsigned worker, int64_t step)
@@ -136,7 +136,7 @@ void step_boundary_stands(struct step_boundary *s, unsigned worker, int64_t step
     el_log(EL_DEBUG, "local rank %u stands behind step %lld", worker, (long long)step);
     s->worker[worker].stands = true;
     s->ops.parted(s->ctx, worker);
-    count(s);
+    step_boundary_count(s);
 }
 
 bool step_boundary_freeze(struct step_boundary *s, int64_t *limit)
@@ -186,8 +186,8 @@ struct step_boundary *step_boundary_new(struct loop *l, unsigned workers, const 
 {
     struct step_boundary *s = calloc(1, sizeof *s);
     if (s) {
-        *s =
-            (struct step_boundary){.ops = *ops, .ctx = ctx, .workers = workers, .timer = loop_timer_new(l, on_look, s)};
+        *s = (struct step_boundary){
+            .ops = *ops, .ctx = ctx, .workers = workers, .timer = loop_timer_new(l, step_boundary_on_look, s)};
         s->worker = calloc(workers, sizeof *s->worker);
         s->page = calloc(workers, sizeof *s->page);
         s->present = calloc(workers, sizeof *s->present);

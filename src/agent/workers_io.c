@@ -30,7 +30,7 @@ static void take_reports(struct node *n)
     }
 }
 
-static void on_report(void *ctx, unsigned events)
+static void workers_on_report(void *ctx, unsigned events)
 {
     (void)events;
     take_reports(ctx);
@@ -97,7 +97,7 @@ int workers_init(struct node *n, struct el_err *e)
     if (pipe2(n->report_fd, O_CLOEXEC) < 0)
         return el_fail_sys(e, EL_EXIT_OSERR, errno, "pipe");
     fcntl(n->report_fd[0], F_SETFL, O_NONBLOCK);
-    n->report_watch = loop_fd_new(n->loop, n->report_fd[0], LOOP_READ, on_report, n);
+    n->report_watch = loop_fd_new(n->loop, n->report_fd[0], LOOP_READ, workers_on_report, n);
     if (!n->report_watch)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     char name[64];
@@ -166,7 +166,7 @@ static void place_in_round(const struct node *n, struct worker_place *p)
     p->world_previous = (unsigned)w->world_size_previous;
 }
 
-static struct worker_place place_of(const struct node *n, unsigned slot, const char *error_file)
+static struct worker_place workers_place_of(const struct node *n, unsigned slot, const char *error_file)
 {
     struct worker_place place = {
         .rank = slot,
@@ -199,7 +199,7 @@ static struct worker_place place_of(const struct node *n, unsigned slot, const c
 }
 
 /* To the terminal of a worker that has it alone. */
-static void listen_in(struct node *n, pid_t group)
+static void workers_listen_in(struct node *n, pid_t group)
 {
     pid_t pid = n->typed ? ctrl_c_listen(n->typed, group) : -1;
     if (pid > 0)
@@ -221,7 +221,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
     int fd[3] = {-1, -1, -1};
     if (output_child_fds(n->output, slot, fd, &error_file, e) < 0)
         return -1;
-    struct worker_place place = place_of(n, slot, error_file);
+    struct worker_place place = workers_place_of(n, slot, error_file);
     struct argv_plan plan = {
         .entry = n->conf->entry, .python = n->python.path, .script = n->conf->script, .args = n->conf->args};
     char **env = worker_env_new(NULL, n->env, &place, e);
@@ -252,7 +252,7 @@ static int spawn_slot(struct node *n, unsigned slot, struct el_err *e)
         n->worker[slot].started = loop_clock();
         failure_set_line(&n->worker[slot].failure, &n->worker[slot].failure.error_file, place.error_file, NULL);
         reap_add(n->reap, slot, pid);
-        listen_in(n, pid);
+        workers_listen_in(n, pid);
         worker_store_worker(n, slot);
         emit_worker_started(n, slot);
     }
@@ -296,7 +296,7 @@ static void signal_groups(const struct node *n, int signal)
             kill(-reap_pid(n->reap, i), signal);
 }
 
-static void signal_all(struct node *n, int signal)
+static void workers_signal_all(struct node *n, int signal)
 {
     int64_t wall = loop_wall_usec();
     postmortem_before_signal(n, signal);
@@ -354,7 +354,7 @@ void workers_act(struct node *n, const struct worker_group_action *a)
 {
     switch (a->type) {
     case WORKER_GROUP_SPAWN: spawn_next(n, a->slot); break;
-    case WORKER_GROUP_SIGNAL_ALL: signal_all(n, a->signal); break;
+    case WORKER_GROUP_SIGNAL_ALL: workers_signal_all(n, a->signal); break;
     case WORKER_GROUP_SWEEP_SLOT: sweep_slot(n, a->slot, a->signal); break;
     case WORKER_GROUP_SWEEP_ALL: sweep_all(n, a->signal); break;
     }

@@ -10,7 +10,7 @@
 #include "util/parse.h"
 
 /* "dir/name", or "name" where dir is "". */
-static int join(char out[CKPT_PATH_MAX], const char *dir, const char *name)
+static int check_join(char out[CKPT_PATH_MAX], const char *dir, const char *name)
 {
     int n = snprintf(out, CKPT_PATH_MAX, "%s%s%s", dir, *dir ? "/" : "", name);
     return n < 0 || n >= CKPT_PATH_MAX ? -ENAMETOOLONG : 0;
@@ -22,7 +22,7 @@ int check_open(struct checked *c, const struct ckpt_fs *fs, struct el_mem *mem, 
     char *text = NULL;
     size_t n = 0;
     *c = (struct checked){.mem = mem};
-    int r = join(path, dir, CKPT_MANIFEST_FILE);
+    int r = check_join(path, dir, CKPT_MANIFEST_FILE);
     if (r >= 0)
         r = fs_read_small(fs, path, MANIFEST_BYTES_MAX, mem, &text, &n);
     if (r == -ENOENT)
@@ -50,7 +50,7 @@ int check_sizes(const struct ckpt_fs *fs, const char *dir, const struct manifest
     for (size_t i = 0; i < m->files_n; i++) {
         const struct manifest_file *f = &m->files[i];
         struct fs_stat st;
-        int r = join(path, dir, f->name);
+        int r = check_join(path, dir, f->name);
         if (r >= 0)
             r = fs->stat(fs->ctx, path, &st);
         el_show_path(f->name, shown, sizeof shown);
@@ -71,7 +71,7 @@ int check_chunks(const struct ckpt_fs *fs, const char *dir, const struct manifes
                  struct el_mem *mem, size_t *bad, _Atomic uint64_t *bytes_done, struct el_err *e)
 {
     char path[CKPT_PATH_MAX], shown[EL_PATH_MAX];
-    int r = join(path, dir, f->name);
+    int r = check_join(path, dir, f->name);
     int file = r < 0 ? r : fs_open_fresh(fs, path);
     if (file < 0)
         return fs_fail(fs, file, "read", path, e);

@@ -24,7 +24,7 @@ bool file_kinds_only(const struct kind *k)
 
 /* --- which are lone ----------------------------------------------------------------------------------------------- */
 
-static int by_run(const struct kind *a, const struct kind *b)
+static int file_kinds_by_run(const struct kind *a, const struct kind *b)
 {
     return (a->of->run > b->of->run) - (a->of->run < b->of->run);
 }
@@ -38,12 +38,12 @@ static int by_entry(const struct kind *a, const struct kind *b)
 /* What one entry has and another one, too, lies together, whatever numbers are in its name. */
 static int same_but_numbers(const struct kind *a, const struct kind *b)
 {
-    int c = by_run(a, b);
+    int c = file_kinds_by_run(a, b);
     c = c ? c : (a->set != NULL) - (b->set != NULL);
     return c ? c : usual_files_order(a->name, b->name);
 }
 
-static int by_name(const void *a, const void *b)
+static int file_kinds_by_name(const void *a, const void *b)
 {
     const struct kind *x = *(struct kind *const *)a, *y = *(struct kind *const *)b;
     int c = same_but_numbers(x, y);
@@ -64,7 +64,7 @@ static bool is_lone_set(struct kind *const *v, size_t n, const struct kind *k)
 
 static void mark_lone(struct kind **v, size_t n)
 {
-    el_sort(v, n, sizeof *v, by_name);
+    el_sort(v, n, sizeof *v, file_kinds_by_name);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && same_but_numbers(v[i], v[end]) == 0;)
             end++;
@@ -75,7 +75,7 @@ static void mark_lone(struct kind **v, size_t n)
 
 /* --- names that each checkpoint has anew -------------------------------------------------------------------------- */
 
-static bool is_word(char c)
+static bool file_kinds_is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -90,13 +90,13 @@ static const char *suffix(const char *name)
 static int divided_alike(const struct kind *a, const struct kind *b)
 {
     const char *x = a->name, *y = b->name;
-    int c = by_run(a, b);
+    int c = file_kinds_by_run(a, b);
     c = c ? c : strcmp(suffix(x), suffix(y));
-    while (!c && *x && *y && (*x == *y || (is_word(*x) && is_word(*y)))) {
+    while (!c && *x && *y && (*x == *y || (file_kinds_is_word(*x) && file_kinds_is_word(*y)))) {
         x++;
         y++;
     }
-    return c ? c : (is_word(*x) ? 'a' : *x) - (is_word(*y) ? 'a' : *y);
+    return c ? c : (file_kinds_is_word(*x) ? 'a' : *x) - (file_kinds_is_word(*y) ? 'a' : *y);
 }
 
 /* Bytes of the folder and of the first word with what divides it from the next, "runs/run-" of "runs/run-old-owl.pt";
@@ -104,9 +104,9 @@ static int divided_alike(const struct kind *a, const struct kind *b)
 static size_t first_word(const char *name)
 {
     const char *slash = strrchr(name, '/'), *at = slash ? slash + 1 : name;
-    while (*at && !is_word(*at))
+    while (*at && !file_kinds_is_word(*at))
         at++;
-    while (is_word(*at))
+    while (file_kinds_is_word(*at))
         at++;
     return *at ? (size_t)(at - name) + 1 : 0;
 }
@@ -115,7 +115,7 @@ static size_t first_word(const char *name)
 static int begun_alike(const struct kind *a, const struct kind *b)
 {
     size_t n = first_word(a->name), m = first_word(b->name);
-    int c = by_run(a, b);
+    int c = file_kinds_by_run(a, b);
     c = c ? c : strcmp(suffix(a->name), suffix(b->name));
     c = c ? c : (n > m) - (n < m);
     return c ? c : memcmp(a->name, b->name, n);
@@ -148,7 +148,7 @@ static int with_begin(const void *item, const void *kind)
 }
 
 /* Of each entry one that is like others is enough. */
-static void once_each(struct file_kinds_order *o, el_compare_fn *order, el_compare_fn *like)
+static void file_kinds_once_each(struct file_kinds_order *o, el_compare_fn *order, el_compare_fn *like)
 {
     size_t n = 0;
     el_sort(o->v, o->n, sizeof *o->v, order);
@@ -189,7 +189,7 @@ static bool is_anew(const struct file_kinds *all, const struct kind *k)
 /* --- all of a root ------------------------------------------------------------------------------------------------ */
 
 /* Those that are called otherwise than others of the same entry; then all of these are what the first one is. */
-static size_t list(struct file_kinds *k, struct kind **first)
+static size_t file_kinds_list(struct file_kinds *k, struct kind **first)
 {
     size_t n = 0;
     for (size_t i = 0, at = 0; i < k->scan->n; i++) {
@@ -211,7 +211,7 @@ static size_t list(struct file_kinds *k, struct kind **first)
 }
 
 /* What begins with a word: before the last dot, for that the suffix is. */
-static bool begins(const struct kind *k)
+static bool file_kinds_begins(const struct kind *k)
 {
     size_t n = first_word(k->name);
     return n && k->name + n <= suffix(k->name);
@@ -230,16 +230,16 @@ int file_kinds_open(struct file_kinds *k, const struct scan *s, struct el_mem *m
     if (!k->from || !k->v || !k->divided.v || !k->begun.v)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     struct kind **first = k->divided.v;
-    size_t firsts = list(k, first);
+    size_t firsts = file_kinds_list(k, first);
     mark_lone(first, firsts);
     for (size_t i = 0; i < firsts; i++)
         if (first[i]->lone) {
-            if (begins(first[i]))
+            if (file_kinds_begins(first[i]))
                 k->begun.v[k->begun.n++] = first[i];
             k->divided.v[k->divided.n++] = first[i];
         }
-    once_each(&k->divided, by_division, with_division);
-    once_each(&k->begun, by_begin, with_begin);
+    file_kinds_once_each(&k->divided, by_division, with_division);
+    file_kinds_once_each(&k->begun, by_begin, with_begin);
     for (size_t i = 1; i < n; i++) /* numbers are all one */
         if (k->v[i].of == k->v[i - 1].of && !k->v[i - 1].set && usual_files_order(k->v[i].name, k->v[i - 1].name) == 0)
             k->v[i].lone = k->v[i - 1].lone;

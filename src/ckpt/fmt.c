@@ -16,25 +16,25 @@ const char *ckpt_format_word(enum ckpt_format f)
     return words[f];
 }
 
-static bool ends(const char *s, const char *with)
+static bool fmt_ends(const char *s, const char *with)
 {
     size_t n = strlen(s), k = strlen(with);
     return n >= k && strcmp(s + n - k, with) == 0;
 }
 
-static bool starts(const char *s, const char *with)
+static bool fmt_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static const char *find(const char *s, const char *what)
+static const char *fmt_find(const char *s, const char *what)
 {
-    while (*s && !starts(s, what))
+    while (*s && !fmt_starts(s, what))
         s++;
     return *s ? s : NULL;
 }
 
-static const char *last_part(const char *name)
+static const char *fmt_last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
@@ -43,8 +43,8 @@ static const char *last_part(const char *name)
 /* "model.safetensors.index.json", "pytorch_model.bin.index.json", "diffusion….safetensors.index.fp16.json". */
 static bool is_index(const char *last)
 {
-    const char *at = find(last, ".index.");
-    return at && ends(last, ".json") &&
+    const char *at = fmt_find(last, ".index.");
+    return at && fmt_ends(last, ".json") &&
            ((at - last > 12 && strncmp(at - 12, ".safetensors", 12) == 0) ||
             (at - last > 4 && strncmp(at - 4, ".bin", 4) == 0));
 }
@@ -76,8 +76,8 @@ enum fmt_kind fmt_kind(const char *name)
         {".npy", FMT_DATA},
         {".npz", FMT_DATA},
     };
-    const char *last = last_part(name);
-    if (ends(last, ".safetensors") || starts(last, "flat_param.") || starts(last, "optim_param.") ||
+    const char *last = fmt_last_part(name);
+    if (fmt_ends(last, ".safetensors") || fmt_starts(last, "flat_param.") || fmt_starts(last, "optim_param.") ||
         strcmp(last, "buffers") == 0)
         return FMT_SAFETENSORS;
     if (is_index(last))
@@ -85,7 +85,7 @@ enum fmt_kind fmt_kind(const char *name)
     if (strcmp(last, ".metadata") == 0)
         return FMT_DCP_METADATA;
     for (size_t i = 0; i < sizeof ends_of / sizeof ends_of[0]; i++)
-        if (ends(last, ends_of[i].end))
+        if (fmt_ends(last, ends_of[i].end))
             return ends_of[i].kind;
     return FMT_OTHER;
 }
@@ -98,7 +98,8 @@ bool fmt_is_state(enum fmt_kind kind)
 
 static bool is_deepspeed(const char *last)
 {
-    return (ends(last, "_model_states.pt") || ends(last, "_optim_states.pt")) && find(last, "mp_rank_") != NULL;
+    return (fmt_ends(last, "_model_states.pt") || fmt_ends(last, "_optim_states.pt")) &&
+           fmt_find(last, "mp_rank_") != NULL;
 }
 
 /* What is special is asked first: Megatron, ATorch and the others keep their files in the formats of others, and a
@@ -114,10 +115,10 @@ enum ckpt_format fmt_detect(const char *const *names, size_t n)
         st |= kind == FMT_SAFETENSORS;
         zip |= kind == FMT_ZIP;
         sets |= kind == FMT_INDEX || (kind == FMT_SAFETENSORS && fmt_member(names[i], &m));
-        atorch |= starts(names[i], "flat_param.") || starts(names[i], "flat_meta.");
-        megatron |= starts(names[i], "mp_rank_") || strcmp(names[i], "metadata.json") == 0;
-        common |= strcmp(names[i], "common.pt") == 0 || starts(names[i], "mp_rank_");
-        deepspeed |= is_deepspeed(last_part(names[i]));
+        atorch |= fmt_starts(names[i], "flat_param.") || fmt_starts(names[i], "flat_meta.");
+        megatron |= fmt_starts(names[i], "mp_rank_") || strcmp(names[i], "metadata.json") == 0;
+        common |= strcmp(names[i], "common.pt") == 0 || fmt_starts(names[i], "mp_rank_");
+        deepspeed |= is_deepspeed(fmt_last_part(names[i]));
         trainer |= strcmp(names[i], "trainer_state.json") == 0;
     }
     return atorch                                             ? CKPT_FORMAT_ATORCH

@@ -43,7 +43,7 @@ struct fmt_dcp_place {
     uint64_t at[RANK_MAX];
 };
 
-static int compare_places(const struct fmt_dcp_place *x, const struct fmt_dcp_place *y)
+static int fmt_dcp_compare_places(const struct fmt_dcp_place *x, const struct fmt_dcp_place *y)
 {
     int c = x->rank < y->rank ? -1 : x->rank > y->rank;
     for (int i = 0; !c && i < x->rank; i++)
@@ -64,12 +64,12 @@ static int by_fqn_and_place(const void *a, const void *b)
     if (!c) {
         read_place(x, &p);
         read_place(y, &q);
-        c = compare_places(&p, &q);
+        c = fmt_dcp_compare_places(&p, &q);
     }
     return c ? c : x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int bad(struct fmt_dcp_dcp *d, const char *what)
+static int fmt_dcp_bad(struct fmt_dcp_dcp *d, const char *what)
 {
     return ckpt_fail(d->e, CKPT_DAMAGED, ".metadata: %s", what);
 }
@@ -86,13 +86,13 @@ static int spend(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const str
                               : 0;
 }
 
-static bool is_none(const struct pickle_node *x)
+static bool fmt_dcp_is_none(const struct pickle_node *x)
 {
     return !x || x->kind == PICKLE_NONE;
 }
 
 /* An object of a class of torch's is of this one; of a stranger's it is what it has. */
-static bool is_other(const struct pickle_node *x, const char *class)
+static bool fmt_dcp_is_other(const struct pickle_node *x, const char *class)
 {
     return !x || x->kind != PICKLE_CALL || x->fn->kind != PICKLE_GLOBAL ||
            (fmt_dcp_is_torch(x->fn->text) && strcmp(x->fn->text, class) != 0);
@@ -109,7 +109,7 @@ static int check_layout(struct fmt_dcp_dcp *d, const struct pickle_node *state)
     for (size_t i = 0; x && i < sizeof layouts / sizeof layouts[0]; i++)
         if (pickle_is_text(name, layouts[i]))
             return 0;
-    return x ? bad(d, "the layout of a tensor is none") : 0;
+    return x ? fmt_dcp_bad(d, "the layout of a tensor is none") : 0;
 }
 
 static int read_stored(struct fmt_dcp_dcp *d, const struct pickle_node *key, const struct pickle_node *info,
@@ -118,14 +118,14 @@ static int read_stored(struct fmt_dcp_dcp *d, const struct pickle_node *key, con
     const struct pickle_node *at = pickle_get(info, "offset"), *length = pickle_get(info, "length");
     *s = (struct stored){.fqn = pickle_get(key, "fqn"), .path = pickle_get(info, "relative_path")};
     const struct pickle_node *offset = pickle_get(key, "offset");
-    s->offset = is_none(offset) ? NULL : offset;
-    if (is_other(key, FMT_DCP_MODULE " MetadataIndex") ||
-        is_other(info, "torch.distributed.checkpoint.filesystem _StorageInfo"))
-        return bad(d, "an entry of storage_data is of another class");
+    s->offset = fmt_dcp_is_none(offset) ? NULL : offset;
+    if (fmt_dcp_is_other(key, FMT_DCP_MODULE " MetadataIndex") ||
+        fmt_dcp_is_other(info, "torch.distributed.checkpoint.filesystem _StorageInfo"))
+        return fmt_dcp_bad(d, "an entry of storage_data is of another class");
     if (!s->fqn || s->fqn->kind != PICKLE_TEXT || !s->path || s->path->kind != PICKLE_TEXT || !at ||
         at->kind != PICKLE_INT || at->number < 0 || !length || length->kind != PICKLE_INT || length->number < 0)
-        return bad(d, "an entry of storage_data has no name, file or place");
-    if (!is_none(pickle_get(info, "transform_descriptors")))
+        return fmt_dcp_bad(d, "an entry of storage_data has no name, file or place");
+    if (!fmt_dcp_is_none(pickle_get(info, "transform_descriptors")))
         return ckpt_fail(d->e, CKPT_UNSUPPORTED, ".metadata: items are stored with a transformation (compressed)");
     s->at = (uint64_t)at->number;
     s->bytes = (uint64_t)length->number;
@@ -139,7 +139,7 @@ static const char *as_text(struct el_buf *b, const struct pickle_node *x)
     return el_buf_cstr(b);
 }
 
-static int tell(struct fmt_dcp_dcp *d, struct stored *s, struct fmt_dcp_item *item)
+static int fmt_dcp_tell(struct fmt_dcp_dcp *d, struct stored *s, struct fmt_dcp_item *item)
 {
     s->told = true;
     item->name = as_text(&d->name, s->fqn);
@@ -165,33 +165,34 @@ static int with_place(const void *item, const void *key)
     if (c || !want->place)
         return c;
     read_place(s, &at);
-    return compare_places(&at, want->place);
+    return fmt_dcp_compare_places(&at, want->place);
 }
 
 /* The first entry of this name in the sorted table, and with a place the first that is there or behind it; d->n if
  * there is none. */
-static size_t first_of(const struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct fmt_dcp_place *place)
+static size_t fmt_dcp_first_of(const struct fmt_dcp_dcp *d, const struct pickle_node *fqn,
+                               const struct fmt_dcp_place *place)
 {
     size_t from = el_first(d->v, d->n, sizeof *d->v, &(struct sought){fqn, place}, with_place);
     return from < d->n && compare_text(d->v[from].fqn, fqn) == 0 ? from : d->n;
 }
 
-static int find_piece(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct fmt_dcp_place *place,
-                      struct stored **to)
+static int fmt_dcp_find_piece(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct fmt_dcp_place *place,
+                              struct stored **to)
 {
     struct fmt_dcp_place at;
     char shown[EL_SHOW_MAX];
-    size_t i = first_of(d, fqn, place);
+    size_t i = fmt_dcp_first_of(d, fqn, place);
     if (i < d->n) {
         read_place(&d->v[i], &at);
-        if (compare_places(&at, place) == 0)
+        if (fmt_dcp_compare_places(&at, place) == 0)
             return *to = &d->v[i], 0;
     }
     return ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: a piece of tensor \"%s\" is stored in no file",
                      el_show(as_text(&d->name, fqn), shown));
 }
 
-static int read_tensor(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
+static int fmt_dcp_read_tensor(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, const struct pickle_node *meta)
 {
     uint64_t shape[RANK_MAX], size[RANK_MAX];
     struct fmt_dcp_place from;
@@ -203,12 +204,12 @@ static int read_tensor(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, con
     const char *dtype = fmt_torch_dtype(type ? type : pickle_get(properties, "dtype"));
     char shown[EL_SHOW_MAX];
     if (rank < 0 || !chunks || chunks->kind != PICKLE_LIST)
-        return bad(d, "a tensor has no size or no list of pieces");
-    if (is_other(meta, FMT_DCP_MODULE " TensorStorageMetadata") ||
-        is_other(properties, FMT_DCP_MODULE " TensorProperties"))
-        return bad(d, "the description of a tensor is of another class");
-    if (pickle_item(state, 3) && is_other(pickle_item(state, 3), FMT_DCP_MODULE " _MEM_FORMAT_ENCODING"))
-        return bad(d, "the memory format of a tensor is none");
+        return fmt_dcp_bad(d, "a tensor has no size or no list of pieces");
+    if (fmt_dcp_is_other(meta, FMT_DCP_MODULE " TensorStorageMetadata") ||
+        fmt_dcp_is_other(properties, FMT_DCP_MODULE " TensorProperties"))
+        return fmt_dcp_bad(d, "the description of a tensor is of another class");
+    if (pickle_item(state, 3) && fmt_dcp_is_other(pickle_item(state, 3), FMT_DCP_MODULE " _MEM_FORMAT_ENCODING"))
+        return fmt_dcp_bad(d, "the memory format of a tensor is none");
     if (check_layout(d, state))
         return -1;
     if (!dtype)
@@ -218,29 +219,29 @@ static int read_tensor(struct fmt_dcp_dcp *d, const struct pickle_node *fqn, con
         struct stored *s = NULL;
         if (spend(d, fqn, pickle_get(chunk, "offsets")))
             return -1;
-        if (is_other(chunk, FMT_DCP_MODULE " ChunkStorageMetadata"))
-            return bad(d, "a piece of a tensor is of another class");
+        if (fmt_dcp_is_other(chunk, FMT_DCP_MODULE " ChunkStorageMetadata"))
+            return fmt_dcp_bad(d, "a piece of a tensor is of another class");
         if (d->pieces++ == d->n) /* each is stored for itself */
-            return bad(d, "there are more pieces of tensors than are stored");
+            return fmt_dcp_bad(d, "there are more pieces of tensors than are stored");
         from.rank = pickle_sizes(pickle_get(chunk, "offsets"), from.at, RANK_MAX);
         if (from.rank != rank || pickle_sizes(pickle_get(chunk, "sizes"), size, RANK_MAX) != rank)
-            return bad(d, "a piece of a tensor has no place in it");
-        if (find_piece(d, fqn, &from, &s))
+            return fmt_dcp_bad(d, "a piece of a tensor has no place in it");
+        if (fmt_dcp_find_piece(d, fqn, &from, &s))
             return -1;
         struct fmt_dcp_item item = {
             .dtype = dtype, .rank = (unsigned)rank, .shape = shape, .from = from.at, .size = size};
-        int r = tell(d, s, &item);
+        int r = fmt_dcp_tell(d, s, &item);
         if (r)
             return r;
     }
     return 0;
 }
 
-static int read_all(struct fmt_dcp_dcp *d, const struct pickle_node *root, const struct pickle_node *storage)
+static int fmt_dcp_read_all(struct fmt_dcp_dcp *d, const struct pickle_node *root, const struct pickle_node *storage)
 {
     const struct pickle_node *names = pickle_get(root, "state_dict_metadata");
     if (!names || names->kind != PICKLE_DICT)
-        return bad(d, "there is no state_dict_metadata");
+        return fmt_dcp_bad(d, "there is no state_dict_metadata");
     for (size_t i = 0; i + 1 < storage->items_n; i += 2, d->n++)
         if (read_stored(d, storage->items[i], storage->items[i + 1], &d->v[d->n]))
             return -1;
@@ -248,16 +249,16 @@ static int read_all(struct fmt_dcp_dcp *d, const struct pickle_node *root, const
     for (size_t i = 0; i + 1 < names->items_n; i += 2) {
         const struct pickle_node *fqn = names->items[i], *meta = names->items[i + 1];
         if (fqn->kind != PICKLE_TEXT)
-            return bad(d, "a name is no text");
+            return fmt_dcp_bad(d, "a name is no text");
         int r = 0;
         if (pickle_get(meta, "chunks") ||
             (meta->kind == PICKLE_CALL && pickle_is_global(meta->fn, FMT_DCP_MODULE " TensorStorageMetadata"))) {
-            r = read_tensor(d, fqn, meta);
+            r = fmt_dcp_read_tensor(d, fqn, meta);
         } else {
             struct fmt_dcp_item item = {0};
-            size_t at = first_of(d, fqn, NULL);
+            size_t at = fmt_dcp_first_of(d, fqn, NULL);
             char shown[EL_SHOW_MAX];
-            r = at < d->n ? tell(d, &d->v[at], &item)
+            r = at < d->n ? fmt_dcp_tell(d, &d->v[at], &item)
                           : ckpt_fail(d->e, CKPT_INCOMPLETE, ".metadata: \"%s\" is stored in no file",
                                       el_show(as_text(&d->name, fqn), shown));
         }
@@ -267,7 +268,7 @@ static int read_all(struct fmt_dcp_dcp *d, const struct pickle_node *root, const
     /* What is described nowhere has a place all the same. */
     for (size_t i = 0; i < d->n; i++) {
         struct fmt_dcp_item item = {0};
-        int r = d->v[i].told ? 0 : tell(d, &d->v[i], &item);
+        int r = d->v[i].told ? 0 : fmt_dcp_tell(d, &d->v[i], &item);
         if (r)
             return r;
     }
@@ -283,9 +284,9 @@ int fmt_dcp(const struct pickle *p, struct el_mem *mem, int (*each)(void *arg, c
     struct fmt_dcp_dcp d = {
         .name = EL_BUF_INIT(mem, 64 << 10), .file = EL_BUF_INIT(mem, 4096), .each = each, .arg = arg, .e = e};
     if (!storage || storage->kind != PICKLE_DICT)
-        return bad(&d, "there is no storage_data");
+        return fmt_dcp_bad(&d, "there is no storage_data");
     d.v = el_alloc(mem, storage->items_n / 2 * sizeof *d.v);
-    int r = d.v ? read_all(&d, p->root, storage) : el_fail(e, EL_EXIT_OSERR, "out of memory");
+    int r = d.v ? fmt_dcp_read_all(&d, p->root, storage) : el_fail(e, EL_EXIT_OSERR, "out of memory");
     el_free(mem, d.v);
     el_buf_free(&d.name);
     el_buf_free(&d.file);

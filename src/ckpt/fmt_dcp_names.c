@@ -71,7 +71,7 @@ static const char *const packages[] = {
     "nvidia_resiliency_ext",
 };
 
-static bool is_digit(char c)
+static bool fmt_dcp_names_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -83,19 +83,19 @@ static bool almost(const char *x, size_t n, const char *y)
     if (n != strlen(y))
         return false;
     for (size_t i = 0; i < n; i++)
-        if (x[i] != y[i] && (differ++ || (is_digit(x[i]) && is_digit(y[i]))))
+        if (x[i] != y[i] && (differ++ || (fmt_dcp_names_is_digit(x[i]) && fmt_dcp_names_is_digit(y[i]))))
             return false;
     return differ == 1;
 }
 
 /* Letters, digits, "_", dots between them, and one space; a letter may be of any language. */
-static bool is_name(const struct pickle_node *x)
+static bool fmt_dcp_names_is_name(const struct pickle_node *x)
 {
     size_t spaces = 0;
     for (size_t i = 0; i < x->text_n; i++) {
         char c = x->text[i];
         spaces += c == ' ';
-        if (!(c & '\x80') && !is_digit(c) && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+        if (!(c & '\x80') && !fmt_dcp_names_is_digit(c) && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
             !strchr("_. <>", c ? c : '\n'))
             return false;
     }
@@ -123,7 +123,7 @@ int fmt_dcp_names(const struct pickle *p, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     for (const struct pickle_node *x = p->globals; x; x = x->fn) {
-        if (!is_name(x))
+        if (!fmt_dcp_names_is_name(x))
             return ckpt_fail(e, CKPT_DAMAGED, "its pickle names a class \"%s\", which can be none",
                              el_show(x->text, shown));
         for (size_t i = 0; !fmt_dcp_is_torch(x->text) && i < sizeof known / sizeof known[0]; i++)
@@ -143,7 +143,7 @@ enum { PATH_MAX_BYTES = 1024 };
 #define WORK_MAX ((uint64_t)1 << 30)
 
 /* ("model", "layers", 0) is "model.layers.0"; 0: it is longer, or something else. */
-static size_t join(const struct pickle_node *path, char to[PATH_MAX_BYTES])
+static size_t fmt_dcp_names_join(const struct pickle_node *path, char to[PATH_MAX_BYTES])
 {
     size_t n = 0;
     const struct pickle_node *x;
@@ -180,7 +180,7 @@ int fmt_dcp_paths(const struct pickle_node *paths, struct el_err *e)
     struct el_err dot = {0};
     for (size_t i = 0; paths && paths->kind == PICKLE_DICT && i + 1 < paths->items_n && work < WORK_MAX; i += 2) {
         const struct pickle_node *of = paths->items[i];
-        size_t n = of->kind == PICKLE_TEXT ? join(paths->items[i + 1], path) : 0;
+        size_t n = of->kind == PICKLE_TEXT ? fmt_dcp_names_join(paths->items[i + 1], path) : 0;
         work += 64 + n;
         if (!n || n != of->text_n)
             continue;

@@ -9,7 +9,7 @@
 
 enum { VALUES_MAX = 8000000, DEPTH_MAX = 6 };
 
-static json_t *load(const char *what, const char *json, size_t n, struct el_err *e)
+static json_t *fmt_hf_load(const char *what, const char *json, size_t n, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     json_error_t why;
@@ -27,7 +27,7 @@ static json_t *load(const char *what, const char *json, size_t n, struct el_err 
 int fmt_index(const char *json, size_t n, int (*each)(void *arg, const char *tensor, const char *file), void *arg,
               struct el_err *e)
 {
-    json_t *tree = load("the index", json, n, e), *map = json_object_get(tree, "weight_map"), *v;
+    json_t *tree = fmt_hf_load("the index", json, n, e), *map = json_object_get(tree, "weight_map"), *v;
     const char *name;
     int r = 0;
     if (tree && !json_is_object(map))
@@ -62,7 +62,7 @@ int fmt_st_tensors(struct tensors *to, const char *file, const struct safetensor
 {
     char shown[EL_SHOW_MAX];
     const char *text = safetensors_pair(s, "DCP_SHARDING_INFO");
-    json_t *note = text ? load("DCP_SHARDING_INFO", text, strlen(text), e) : NULL;
+    json_t *note = text ? fmt_hf_load("DCP_SHARDING_INFO", text, strlen(text), e) : NULL;
     int r = text && !note ? -1 : 0;
     for (size_t i = 0; !r && i < s->tensors_n; i++) {
         const struct safetensors_tensor *t = &s->tensors[i];

@@ -6,12 +6,12 @@
 #include "util/parse.h"
 #include "util/sort.h"
 
-static bool starts(const char *s, const char *with)
+static bool fmt_set_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static bool is_letter(char c)
+static bool fmt_set_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -21,7 +21,7 @@ static bool is_between(char c)
     return c == '-' || c == '_' || c == '.';
 }
 
-static size_t digits(const char *s)
+static size_t fmt_set_digits(const char *s)
 {
     size_t n = 0;
     while (s[n] >= '0' && s[n] <= '9')
@@ -43,7 +43,7 @@ static const char *word_before(const struct fmt_set_part *p, const char *number,
     if ((size_t)(number - p->v) < n || strncmp(number - n, word, n) != 0)
         return NULL;
     number -= n;
-    return number > p->v && is_letter(number[-1]) ? NULL : number;
+    return number > p->v && fmt_set_is_letter(number[-1]) ? NULL : number;
 }
 
 enum fmt_set_role { ROLE_NONE, ROLE_RANK, ROLE_WORLD };
@@ -83,7 +83,7 @@ static bool is_time(const struct fmt_set_part *p, const char *number)
 
 static bool set_numbers(struct fmt_member *m, const char *name, const char *number, const char *count)
 {
-    size_t n = digits(number), k = digits(count);
+    size_t n = fmt_set_digits(number), k = fmt_set_digits(count);
     m->number_at = (size_t)(number - name);
     m->number_end = m->number_at + n;
     m->count_at = (size_t)(count - name);
@@ -95,15 +95,16 @@ static bool set_numbers(struct fmt_member *m, const char *name, const char *numb
 static bool of_count(const char *name, const struct fmt_set_part *p, bool flat, struct fmt_member *m)
 {
     for (const char *at = p->v; at < p->end; at++) {
-        size_t n = digits(at);
+        size_t n = fmt_set_digits(at);
         const char *of = at + n;
         if (!n)
             continue;
-        bool found = flat && *of == '-' && digits(of + 1);
+        bool found = flat && *of == '-' && fmt_set_digits(of + 1);
         if (!found && !flat) {
             char between = is_between(*of) ? *of : 0;
             of += between != 0;
-            found = starts(of, "of") && (!between || of[2] == between) && digits(of + 2 + (between != 0));
+            found =
+                fmt_set_starts(of, "of") && (!between || of[2] == between) && fmt_set_digits(of + 2 + (between != 0));
             of += 1 + (between != 0);
         }
         if (!found || n > 9 || is_time(p, at)) {
@@ -128,11 +129,11 @@ static bool of_world(const char *name, const struct fmt_set_part *p, struct fmt_
     enum fmt_set_role before_role = ROLE_NONE;
     bool before_sure = false, sure = false;
     for (const char *at = p->v; at < p->end; at++) {
-        size_t n = digits(at);
+        size_t n = fmt_set_digits(at);
         if (!n)
             continue;
         enum fmt_set_role role = role_of(p, at, &word, &sure);
-        const char *behind = before ? before + digits(before) : NULL;
+        const char *behind = before ? before + fmt_set_digits(before) : NULL;
         bool pair = behind && role && before_role && role != before_role &&
                     (word - behind <= 1 || (word - behind == 4 && strncmp(behind + 1, "of", 2) == 0));
         if (pair && set_numbers(m, name, role == ROLE_RANK ? at : before, role == ROLE_RANK ? before : at)) {
@@ -156,7 +157,8 @@ bool fmt_member(const char *name, struct fmt_member *m)
         while (slash > name && slash[-1] != '/')
             slash--;
         struct fmt_set_part p = {slash, end};
-        bool flat = starts(slash, "flat_param.") || starts(slash, "flat_meta.") || starts(slash, "optim_param.");
+        bool flat = fmt_set_starts(slash, "flat_param.") || fmt_set_starts(slash, "flat_meta.") ||
+                    fmt_set_starts(slash, "optim_param.");
         if (of_count(name, &p, flat, m) || of_world(name, &p, m))
             return true;
         slash -= slash > name;
@@ -177,7 +179,7 @@ static int compare_spans(const char *x, size_t x_from, size_t x_to, const char *
 }
 
 /* Members of one set have the same name but for the numbers, and the same total; they stand together, in order. */
-static int by_set(const struct numbered *x, const struct numbered *y)
+static int fmt_set_by_set(const struct numbered *x, const struct numbered *y)
 {
     size_t v[2][6], *a = v[0], *b = v[1];
     for (int i = 0; i < 2; i++) {
@@ -197,10 +199,10 @@ static int by_set(const struct numbered *x, const struct numbered *y)
     return c ? c : x->at.n < y->at.n ? -1 : x->at.n > y->at.n;
 }
 
-static int by_number(const void *a, const void *b)
+static int fmt_set_by_number(const void *a, const void *b)
 {
     const struct numbered *x = a, *y = b;
-    int c = by_set(x, y);
+    int c = fmt_set_by_set(x, y);
     if (!c)
         c = x->at.i < y->at.i ? -1 : x->at.i > y->at.i;
     return c ? c : strcmp(x->name, y->name);
@@ -236,11 +238,11 @@ int fmt_gaps(const char *const *names, size_t n, struct el_mem *mem, fmt_gap_fn 
     for (size_t i = 0; i < n; i++)
         if (fmt_kind(names[i]) != FMT_LEFTOVER && fmt_member(names[i], &v[members].at))
             v[members++].name = names[i];
-    el_sort(v, members, sizeof *v, by_number);
+    el_sort(v, members, sizeof *v, fmt_set_by_number);
     for (size_t i = 0, first; i < members;) {
         uint64_t want = v[i].at.first, end = v[i].at.n + v[i].at.first;
         struct fmt_missing missing = {0};
-        for (first = i; i < members && by_set(&v[i], &v[first]) == 0; i++) {
+        for (first = i; i < members && fmt_set_by_set(&v[i], &v[first]) == 0; i++) {
             fmt_missing_add(&missing, want, v[i].at.i);
             want = v[i].at.i >= want ? v[i].at.i + 1 : want;
         }

@@ -126,14 +126,14 @@ static int compare_keys(const struct pickle_node *a, const struct pickle_node *b
     return c ? c : a->text_n < b->text_n ? -1 : a->text_n > b->text_n;
 }
 
-static int with_key(const void *item, const void *key)
+static int fmt_torch_with_key(const void *item, const void *key)
 {
     return compare_keys(((const struct old_storage *)item)->key, key);
 }
 
 static struct old_storage *old_find(const struct old_storage *v, size_t n, const struct pickle_node *key)
 {
-    size_t i = el_first(v, n, sizeof *v, key, with_key);
+    size_t i = el_first(v, n, sizeof *v, key, fmt_torch_with_key);
     return i < n && compare_keys(v[i].key, key) == 0 ? (struct old_storage *)(uintptr_t)&v[i] : NULL;
 }
 
@@ -276,7 +276,7 @@ static int visit(struct fmt_torch_walk *w, const struct pickle_node *x, unsigned
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t whole(const struct pickle_node *x)
+static uint64_t fmt_torch_whole(const struct pickle_node *x)
 {
     /* An enumeration is called with its value. */
     if (x && x->kind == PICKLE_CALL)
@@ -287,9 +287,9 @@ static uint64_t whole(const struct pickle_node *x)
 /* A number, or the largest of a list of them: experts are divided among fewer ranks than the rest. */
 static uint64_t largest(const struct pickle_node *x)
 {
-    uint64_t most = whole(x), one;
+    uint64_t most = fmt_torch_whole(x), one;
     for (size_t i = 0; pickle_item(x, i); i++) {
-        one = whole(pickle_item(x, i));
+        one = fmt_torch_whole(pickle_item(x, i));
         most = one > most ? one : most;
     }
     return most;
@@ -306,7 +306,7 @@ static uint64_t world(const struct pickle_node *root)
     static const char *const names[] = {"world_size", "world", "num_ranks", "nranks", "n_ranks", "num_processes"};
     uint64_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !n; i++)
-        n = whole(pickle_get(root, names[i]));
+        n = fmt_torch_whole(pickle_get(root, names[i]));
     return n;
 }
 
@@ -314,19 +314,20 @@ static void read_counts(struct fmt_counts *to, const struct pickle_node *root)
 {
     const struct pickle_node *optimizer = pickle_get(root, "optimizer_state_dict"), *args = pickle_get(root, "args");
     *to = (struct fmt_counts){
-        .data_ranks = whole(pickle_get(root, "dp_world_size")),
-        .model_ranks = whole(pickle_get(root, "mp_world_size")),
+        .data_ranks = fmt_torch_whole(pickle_get(root, "dp_world_size")),
+        .model_ranks = fmt_torch_whole(pickle_get(root, "mp_world_size")),
         .partitions = largest(pickle_get(optimizer, "partition_count")),
-        .zero_stage = whole(pickle_get(pickle_get(pickle_get(root, "ds_config"), "zero_optimization"), "stage")),
-        .tensor = whole(pickle_get(args, "tensor_model_parallel_size")),
-        .pipeline = whole(pickle_get(args, "pipeline_model_parallel_size")),
-        .expert = whole(pickle_get(args, "expert_model_parallel_size")),
+        .zero_stage =
+            fmt_torch_whole(pickle_get(pickle_get(pickle_get(root, "ds_config"), "zero_optimization"), "stage")),
+        .tensor = fmt_torch_whole(pickle_get(args, "tensor_model_parallel_size")),
+        .pipeline = fmt_torch_whole(pickle_get(args, "pipeline_model_parallel_size")),
+        .expert = fmt_torch_whole(pickle_get(args, "expert_model_parallel_size")),
         .apart = is_true(pickle_get(args, "use_distributed_optimizer")) && !is_true(pickle_get(args, "no_save_optim")),
-        .processes = whole(pickle_get(pickle_get(root, "distributed_state"), "num_processes")),
+        .processes = fmt_torch_whole(pickle_get(pickle_get(root, "distributed_state"), "num_processes")),
         .world = world(root),
         .rank = pickle_get(root, "rank") != NULL};
     if (!to->zero_stage)
-        to->zero_stage = whole(pickle_get(optimizer, "zero_stage"));
+        to->zero_stage = fmt_torch_whole(pickle_get(optimizer, "zero_stage"));
 }
 
 /* --- a file ------------------------------------------------------------------------------------------------------- */
@@ -397,7 +398,7 @@ static int read_old_pickles(struct pickle *object, struct pickle *keys, struct e
     return r && cut ? 1 : r;
 }
 
-static int by_key(const void *a, const void *b)
+static int fmt_torch_by_key(const void *a, const void *b)
 {
     return compare_keys(((const struct old_storage *)a)->key, ((const struct old_storage *)b)->key);
 }
@@ -414,7 +415,7 @@ static size_t list_old(const struct pickle *object, struct old_storage *v)
             elements->number >= 0 && dtype)
             v[n++] = (struct old_storage){.key = key, .dtype = dtype, .elements = (uint64_t)elements->number};
     }
-    el_sort(v, n, sizeof *v, by_key);
+    el_sort(v, n, sizeof *v, fmt_torch_by_key);
     for (size_t i = 0; i < n; i++)
         if (!i || compare_keys(v[i].key, v[once - 1].key) != 0)
             v[once++] = v[i];

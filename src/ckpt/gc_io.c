@@ -18,7 +18,7 @@ struct names {
     unsigned n;
 };
 
-static int keep_name(void *arg, const char *name, enum fs_kind kind)
+static int gc_keep_name(void *arg, const char *name, enum fs_kind kind)
 {
     struct names *to = arg;
     if (to->n == NAMES_AT_ONCE)
@@ -28,7 +28,7 @@ static int keep_name(void *arg, const char *name, enum fs_kind kind)
 }
 
 /* "path/name" in place. */
-static int append(char path[CKPT_PATH_MAX], size_t before, const char *name)
+static int gc_append(char path[CKPT_PATH_MAX], size_t before, const char *name)
 {
     int room = (int)(CKPT_PATH_MAX - before);
     return snprintf(path + before, (size_t)room, "/%s", name) >= room ? -ENAMETOOLONG : 0;
@@ -40,13 +40,13 @@ static int remove_files(const struct ckpt_fs *fs, char path[CKPT_PATH_MAX], stru
     size_t before = strlen(path);
     *down = NULL;
     names->n = 0;
-    int r = fs->list(fs->ctx, path, keep_name, names);
+    int r = fs->list(fs->ctx, path, gc_keep_name, names);
     for (unsigned i = 0; r >= 0 && i < names->n; i++) {
         if (names->kind[i] == FS_DIR) {
             *down = names->v[i];
             continue;
         }
-        int gone = append(path, before, names->v[i]);
+        int gone = gc_append(path, before, names->v[i]);
         gone = gone < 0 ? gone : fs->remove(fs->ctx, path);
         path[before] = 0;
         r = gone < 0 && gone != -ENOENT ? gone : r;
@@ -68,7 +68,7 @@ int gc_remove(const struct ckpt_fs *fs, const char *path)
         size_t here = strlen(at);
         int r = remove_files(fs, at, &names, &down);
         if (r >= 0 && down)
-            r = append(at, here, down);
+            r = gc_append(at, here, down);
         else if (r == 0)
             r = fs->remove(fs->ctx, at);
         if (r < 0 && (r != -ENOENT || here == top))
@@ -107,7 +107,7 @@ static int empty_trash(struct gc *g, struct el_err *e)
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
 
-static void fill(const struct gc *g, const struct scan *s, struct retain_item *items)
+static void gc_fill(const struct gc *g, const struct scan *s, struct retain_item *items)
 {
     const struct scan_entry *newest = scan_newest(s);
     const char *run = g->run_id ? g->run_id : newest ? newest->run_id : NULL;
@@ -224,7 +224,7 @@ int gc_run(struct gc *g, struct scan *s, struct el_err *e)
     int r = 0;
     if (!items)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    fill(g, s, items);
+    gc_fill(g, s, items);
     retain_choose(items, s->n, &g->rule);
     r = prove_all(g, s, items, e);
     if (!r)

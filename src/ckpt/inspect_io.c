@@ -22,7 +22,7 @@ struct inspect_walk {
     int failed;
 };
 
-static int grow(struct inspect *l)
+static int inspect_grow(struct inspect *l)
 {
     if (l->n < l->room)
         return 0;
@@ -38,9 +38,9 @@ static int grow(struct inspect *l)
 }
 
 /* real: NULL for what is no link. */
-static int keep(struct inspect *l, const char *name, const char *real, const struct fs_stat *st)
+static int inspect_keep(struct inspect *l, const char *name, const char *real, const struct fs_stat *st)
 {
-    if (grow(l))
+    if (inspect_grow(l))
         return -ENOMEM;
     l->reals[l->n] = real ? el_strndup(l->mem, real, strlen(real)) : NULL;
     l->names[l->n] = el_strndup(l->mem, name, strlen(name));
@@ -65,7 +65,7 @@ static int keep_link(struct inspect *l, const char *below, bool dangles)
 }
 
 /* Where it leads, below the root; false: out of it. */
-static bool follow(const struct inspect *l, const char *path, char real[CKPT_PATH_MAX])
+static bool inspect_follow(const struct inspect *l, const char *path, char real[CKPT_PATH_MAX])
 {
     char target[CKPT_PATH_MAX];
     size_t root = strlen(l->fs->name);
@@ -85,7 +85,7 @@ static int walk_link(struct inspect_walk *w, const char *below)
     char real[CKPT_PATH_MAX];
     struct fs_stat st;
     size_t n = strlen(l->blobs);
-    bool leads = follow(l, w->path, real);
+    bool leads = inspect_follow(l, w->path, real);
     bool blob = leads && l->hub && strncmp(real, l->blobs, n) == 0 && !strchr(real + n, '/');
     bool inside = leads && !l->hub && strncmp(real, w->path, w->below) == 0;
     int r = leads ? l->fs->stat(l->fs->ctx, real, &st) : -ELOOP;
@@ -96,7 +96,7 @@ static int walk_link(struct inspect_walk *w, const char *below)
     if (r || !blob || st.kind != FS_FILE)
         return keep_link(l, below, r == -ENOENT || r == -ENOTDIR);
     l->changed_sec = st.changed_sec > l->changed_sec ? st.changed_sec : l->changed_sec;
-    return keep(l, below, real, &st);
+    return inspect_keep(l, below, real, &st);
 }
 
 static int walk_entry(void *arg, const char *name, enum fs_kind kind)
@@ -121,7 +121,7 @@ static int walk_entry(void *arg, const char *name, enum fs_kind kind)
         bool ours = strcmp(below, CKPT_MANIFEST_FILE) == 0 || strcmp(below, CKPT_MANIFEST_TEMP) == 0;
         if (!r && st.changed_sec > w->l->changed_sec)
             w->l->changed_sec = st.changed_sec;
-        r = r == -ENOENT ? 0 : !r && !ours ? keep(w->l, below, NULL, &st) : r;
+        r = r == -ENOENT ? 0 : !r && !ours ? inspect_keep(w->l, below, NULL, &st) : r;
     } else if (!r && kind == FS_LINK) {
         r = walk_link(w, below);
     } else if (!r) {
@@ -136,7 +136,7 @@ struct inspect_entry {
     uint64_t size;
 };
 
-static int by_name(const void *a, const void *b)
+static int inspect_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct inspect_entry *)a)->name, ((const struct inspect_entry *)b)->name);
 }
@@ -148,7 +148,7 @@ static int sort_names(struct inspect *l)
         return -ENOMEM;
     for (size_t i = 0; i < l->n; i++)
         v[i] = (struct inspect_entry){l->names[i], l->reals[i], l->sizes[i]};
-    el_sort(v, l->n, sizeof *v, by_name);
+    el_sort(v, l->n, sizeof *v, inspect_by_name);
     for (size_t i = 0; i < l->n; i++) {
         l->names[i] = v[i].name;
         l->reals[i] = v[i].real;
@@ -158,7 +158,7 @@ static int sort_names(struct inspect *l)
     return 0;
 }
 
-static int gather(struct inspect *l, const char *file)
+static int inspect_gather(struct inspect *l, const char *file)
 {
     struct inspect_walk w = {.l = l};
     struct fs_stat st;
@@ -248,7 +248,7 @@ int inspect_open(struct inspect *l, const struct ckpt_fs *fs, struct el_mem *mem
     if (snprintf(l->dir, sizeof l->dir, "%s", dir) >= (int)sizeof l->dir)
         return fs_fail(fs, -ENAMETOOLONG, "read", "", e);
     find_blobs(l);
-    int r = gather(l, file);
+    int r = inspect_gather(l, file);
     if (r < 0)
         return fs_fail(fs, r, "read", dir, e);
     if (file)
@@ -321,20 +321,20 @@ void inspect_close(struct inspect *l)
     l->n = 0;
 }
 
-static int with_name(const void *item, const void *name)
+static int inspect_with_name(const void *item, const void *name)
 {
     return strcmp(*(char *const *)item, name);
 }
 
 size_t inspect_find(const struct inspect *l, const char *name)
 {
-    size_t i = el_first(l->names, l->n, sizeof *l->names, name, with_name);
+    size_t i = el_first(l->names, l->n, sizeof *l->names, name, inspect_with_name);
     return i < l->n && strcmp(l->names[i], name) == 0 ? i : SIZE_MAX;
 }
 
 /* --- one file ----------------------------------------------------------------------------------------------------- */
 
-static int read_bytes(void *ctx, uint64_t at, void *to, size_t n, struct el_err *e)
+static int inspect_read_bytes(void *ctx, uint64_t at, void *to, size_t n, struct el_err *e)
 {
     struct inspect_file *f = ctx;
     assert(at + n <= f->bytes.bytes);
@@ -360,7 +360,7 @@ int inspect_file_open(struct inspect_file *f, const struct inspect *l, const cha
         r = f->file = fs_open_fresh(l->fs, path);
     if (r < 0)
         return fs_fail(l->fs, r, "read", path, e);
-    f->bytes = (struct ckpt_bytes){f, st.bytes, read_bytes};
+    f->bytes = (struct ckpt_bytes){f, st.bytes, inspect_read_bytes};
     return 0;
 }
 

@@ -18,7 +18,7 @@ struct json_text_scan {
     char open[JSON_TEXT_DEPTH_MAX];
 };
 
-static bool is_digit(char c)
+static bool json_text_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -30,7 +30,7 @@ static void skip_space(struct json_text_scan *s)
 }
 
 /* Behind a backslash. */
-static enum step escape(struct json_text_scan *s)
+static enum step json_text_escape(struct json_text_scan *s)
 {
     if (s->at == s->n)
         return CUT;
@@ -42,7 +42,7 @@ static enum step escape(struct json_text_scan *s)
         if (s->at == s->n)
             return CUT;
         char h = s->p[s->at];
-        if (!is_digit(h) && !(h >= 'a' && h <= 'f') && !(h >= 'A' && h <= 'F'))
+        if (!json_text_is_digit(h) && !(h >= 'a' && h <= 'f') && !(h >= 'A' && h <= 'F'))
             return BROKEN;
     }
     return GO_ON;
@@ -65,18 +65,18 @@ static enum step string(struct json_text_scan *s)
             return BROKEN;
         s->at += k;
         if (c == '\\')
-            r = escape(s);
+            r = json_text_escape(s);
     }
     return r;
 }
 
-static enum step digits(struct json_text_scan *s)
+static enum step json_text_digits(struct json_text_scan *s)
 {
     if (s->at == s->n)
         return CUT;
-    if (!is_digit(s->p[s->at]))
+    if (!json_text_is_digit(s->p[s->at]))
         return BROKEN;
-    while (s->at < s->n && is_digit(s->p[s->at]))
+    while (s->at < s->n && json_text_is_digit(s->p[s->at]))
         s->at++;
     return GO_ON;
 }
@@ -86,25 +86,25 @@ static bool next_is(const struct json_text_scan *s, const char *any)
     return s->at < s->n && s->p[s->at] && strchr(any, s->p[s->at]);
 }
 
-static enum step number(struct json_text_scan *s)
+static enum step json_text_number(struct json_text_scan *s)
 {
     bool zero = next_is(s, "0");
-    enum step r = digits(s);
+    enum step r = json_text_digits(s);
     if (!r && zero && s->p[s->at - 1] != '0')
         r = BROKEN;
     if (!r && next_is(s, ".")) {
         s->at++;
-        r = digits(s);
+        r = json_text_digits(s);
     }
     if (!r && next_is(s, "eE")) {
         s->at++;
         s->at += next_is(s, "+-");
-        r = digits(s);
+        r = json_text_digits(s);
     }
     return r;
 }
 
-static enum step word(struct json_text_scan *s)
+static enum step json_text_word(struct json_text_scan *s)
 {
     static const char *const words[] = {"true", "false", "null", "NaN", "Infinity"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -117,7 +117,7 @@ static enum step word(struct json_text_scan *s)
     return BROKEN;
 }
 
-static enum step push(struct json_text_scan *s, char c)
+static enum step json_text_push(struct json_text_scan *s, char c)
 {
     if (s->depth == JSON_TEXT_DEPTH_MAX)
         return BROKEN;
@@ -133,15 +133,15 @@ static enum step value(struct json_text_scan *s)
     char c = s->p[s->at];
     enum step r = GO_ON;
     if (c == '{' || c == '[')
-        return push(s, c);
+        return json_text_push(s, c);
     if (c == '"') {
         r = string(s);
-    } else if (is_digit(c) || c == '-') {
+    } else if (json_text_is_digit(c) || c == '-') {
         s->at += c == '-';
-        r = c == '-' && next_is(s, "I") ? word(s) : number(s);
+        r = c == '-' && next_is(s, "I") ? json_text_word(s) : json_text_number(s);
         s->number |= s->asked;
     } else {
-        r = word(s);
+        r = json_text_word(s);
     }
     s->asked = false;
     s->expect = COMMA_OR_END;
@@ -167,7 +167,7 @@ static enum step key(struct json_text_scan *s)
     return GO_ON;
 }
 
-static enum step step(struct json_text_scan *s)
+static enum step json_text_step(struct json_text_scan *s)
 {
     skip_space(s);
     if (s->at == s->n)
@@ -196,7 +196,7 @@ void json_text_look(struct json_text *to, const char *text, size_t n, const char
     *to = (struct json_text){.begin = s.at, .object = s.at < n && text[s.at] == '{'};
     bool list = s.at < n && (to->object || text[s.at] == '[');
     while (!r)
-        r = step(&s);
+        r = json_text_step(&s);
     if (r == DONE)
         skip_space(&s);
     to->number = s.number;

@@ -40,7 +40,7 @@ static uint32_t self_crc(const char *text, size_t n, size_t digits)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static void put_string(struct el_buf *out, const char *before, const char *s)
+static void manifest_put_string(struct el_buf *out, const char *before, const char *s)
 {
     el_buf_puts(out, before);
     text_json(out, s ? s : "", s ? strlen(s) : 0);
@@ -62,9 +62,9 @@ static void put_chunks(struct el_buf *out, const struct manifest_file *f)
 static void put_file(struct el_buf *out, const struct manifest_file *f)
 {
     assert(f->chunks_n == manifest_chunks(f->size, f->chunk));
-    put_string(out, "\n{\"name\":", f->name);
+    manifest_put_string(out, "\n{\"name\":", f->name);
     if (f->node && *f->node)
-        put_string(out, ",\"node\":", f->node);
+        manifest_put_string(out, ",\"node\":", f->node);
     el_buf_printf(out, ",\"size\":%llu,\"crc32c\":\"%08x\",\"chunk\":%llu,\"chunks\":\"", (unsigned long long)f->size,
                   f->crc, (unsigned long long)f->chunk);
     put_chunks(out, f);
@@ -88,11 +88,11 @@ static void put_parts(struct el_buf *out, const struct manifest *m)
         bool first = !i || strcmp(p[-1].part, p->part) != 0;
         assert(p->file < m->files_n);
         if (first) {
-            put_string(out, i ? "},\n" : "\n", p->part);
+            manifest_put_string(out, i ? "},\n" : "\n", p->part);
             el_buf_puts(out, ":{");
         }
-        put_string(out, first ? "" : ",", p->shard_id);
-        put_string(out, ":", m->files[p->file].name);
+        manifest_put_string(out, first ? "" : ",", p->shard_id);
+        manifest_put_string(out, ":", m->files[p->file].name);
     }
     el_buf_puts(out, m->parts_n ? "}}" : "}");
 }
@@ -183,7 +183,7 @@ static int read_chunks(struct manifest *m, struct manifest_file *f, const json_t
     return 0;
 }
 
-static int read_file(struct manifest *m, struct manifest_file *f, const json_t *o, struct el_err *e)
+static int manifest_read_file(struct manifest *m, struct manifest_file *f, const json_t *o, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     uint64_t crc = 0;
@@ -213,7 +213,7 @@ struct named {
     size_t at;
 };
 
-static int by_name(const void *a, const void *b)
+static int manifest_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
@@ -230,29 +230,29 @@ static int read_files(struct manifest *m, const json_t *list, struct named **nam
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     for (size_t i = 0; i < n; i++) {
         m->files_n++; /* also if it is only half read: manifest_free() */
-        if (read_file(m, &m->files[i], json_array_get(list, i), e))
+        if (manifest_read_file(m, &m->files[i], json_array_get(list, i), e))
             return -1;
         (*names)[i] = (struct named){m->files[i].name, i};
     }
-    el_sort(*names, n, sizeof **names, by_name);
+    el_sort(*names, n, sizeof **names, manifest_by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp((*names)[i - 1].name, (*names)[i].name) == 0)
             return ckpt_fail(e, CKPT_DAMAGED, "file \"%s\" is named twice", el_show((*names)[i].name, shown));
     return 0;
 }
 
-static int with_name(const void *item, const void *name)
+static int manifest_with_name(const void *item, const void *name)
 {
     return strcmp(((const struct named *)item)->name, name);
 }
 
 static const struct named *find_name(const struct named *v, size_t n, const char *name)
 {
-    size_t i = el_first(v, n, sizeof *v, name, with_name);
+    size_t i = el_first(v, n, sizeof *v, name, manifest_with_name);
     return i < n && strcmp(v[i].name, name) == 0 ? &v[i] : NULL;
 }
 
-static int read_parts(struct manifest *m, json_t *parts, const struct named *names, struct el_err *e)
+static int manifest_read_parts(struct manifest *m, json_t *parts, const struct named *names, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     const char *part, *shard;
@@ -299,7 +299,7 @@ int manifest_read(struct manifest *m, struct el_mem *mem, const char *text, size
                          (unsigned long long)m->version, VERSION);
     int r = read_files(m, json_object_get(m->tree, "files"), &names, e);
     if (!r)
-        r = read_parts(m, json_object_get(m->tree, "parts"), names, e);
+        r = manifest_read_parts(m, json_object_get(m->tree, "parts"), names, e);
     el_free(mem, names);
     return r;
 }

@@ -24,7 +24,7 @@ struct machine {
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-static void *take(struct machine *m, size_t bytes)
+static void *pickle_read_take(struct machine *m, size_t bytes)
 {
     struct pickle *p = m->p;
     bytes = (bytes + 15) & ~(size_t)15;
@@ -49,7 +49,7 @@ static struct pickle_node *node(struct machine *m, enum pickle_kind kind)
         ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has more than %u values", PICKLE_NODES_MAX);
         return NULL;
     }
-    struct pickle_node *x = take(m, sizeof *x);
+    struct pickle_node *x = pickle_read_take(m, sizeof *x);
     if (x)
         x->kind = kind;
     return x;
@@ -61,7 +61,7 @@ static int add_item(struct machine *m, struct pickle_node *to, struct pickle_nod
         return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has more than %u values in its lists", PICKLE_ITEMS_MAX);
     if (to->items_n == to->items_room) {
         size_t room = to->items_room ? 2 * to->items_room : 4;
-        struct pickle_node **v = take(m, room * sizeof *v);
+        struct pickle_node **v = pickle_read_take(m, room * sizeof *v);
         if (!v)
             return -1;
         if (to->items_n)
@@ -73,7 +73,7 @@ static int add_item(struct machine *m, struct pickle_node *to, struct pickle_nod
     return 0;
 }
 
-static int grow(struct machine *m, struct pickle_node ***v, size_t *room, size_t n, size_t most)
+static int pickle_read_grow(struct machine *m, struct pickle_node ***v, size_t *room, size_t n, size_t most)
 {
     if (n < *room)
         return 0;
@@ -93,14 +93,14 @@ static int grow(struct machine *m, struct pickle_node ***v, size_t *room, size_t
 
 /* --- the stack ---------------------------------------------------------------------------------------------------- */
 
-static int fail(struct machine *m, const char *what)
+static int pickle_read_fail(struct machine *m, const char *what)
 {
     return ckpt_fail(m->e, CKPT_DAMAGED, "the pickle is broken at byte %zu: %s", m->at, what);
 }
 
-static int push(struct machine *m, struct pickle_node *x)
+static int pickle_read_push(struct machine *m, struct pickle_node *x)
 {
-    if (!x || grow(m, &m->stack, &m->stack_room, m->depth, STACK_MAX))
+    if (!x || pickle_read_grow(m, &m->stack, &m->stack_room, m->depth, STACK_MAX))
         return -1;
     m->stack[m->depth++] = x;
     return 0;
@@ -108,7 +108,7 @@ static int push(struct machine *m, struct pickle_node *x)
 
 static int push_mark(struct machine *m)
 {
-    if (grow(m, &m->stack, &m->stack_room, m->depth, STACK_MAX))
+    if (pickle_read_grow(m, &m->stack, &m->stack_room, m->depth, STACK_MAX))
         return -1;
     m->stack[m->depth++] = NULL;
     return 0;
@@ -118,7 +118,7 @@ static int push_mark(struct machine *m)
 static struct pickle_node *pop(struct machine *m)
 {
     if (!m->depth || !m->stack[m->depth - 1]) {
-        fail(m, "a value is missing");
+        pickle_read_fail(m, "a value is missing");
         return NULL;
     }
     return m->stack[--m->depth];
@@ -127,19 +127,19 @@ static struct pickle_node *pop(struct machine *m)
 static struct pickle_node *top(struct machine *m)
 {
     if (!m->depth || !m->stack[m->depth - 1]) {
-        fail(m, "a value is missing");
+        pickle_read_fail(m, "a value is missing");
         return NULL;
     }
     return m->stack[m->depth - 1];
 }
 
 /* Where the values above the last mark begin; -1: there is none. */
-static int64_t mark(struct machine *m)
+static int64_t pickle_read_mark(struct machine *m)
 {
     size_t i = m->depth;
     while (i && m->stack[i - 1])
         i--;
-    return i ? (int64_t)i : fail(m, "a mark is missing");
+    return i ? (int64_t)i : pickle_read_fail(m, "a mark is missing");
 }
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static const char *bytes(struct machine *m, size_t n)
 {
     if (n > m->n - m->at) {
         m->p->cut = true;
-        fail(m, "it ends too early");
+        pickle_read_fail(m, "it ends too early");
         return NULL;
     }
     const char *p = m->in + m->at;
@@ -157,7 +157,7 @@ static const char *bytes(struct machine *m, size_t n)
     return p;
 }
 
-static int number(struct machine *m, unsigned n, uint64_t *to)
+static int pickle_read_number(struct machine *m, unsigned n, uint64_t *to)
 {
     const char *p = bytes(m, n);
     *to = 0;
@@ -169,7 +169,7 @@ static int number(struct machine *m, unsigned n, uint64_t *to)
 static int push_text(struct machine *m, enum pickle_kind kind, unsigned length_bytes)
 {
     uint64_t n;
-    if (number(m, length_bytes, &n))
+    if (pickle_read_number(m, length_bytes, &n))
         return -1;
     if (n > PICKLE_TEXT_MAX)
         return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has a string of %llu bytes at byte %zu",
@@ -180,7 +180,7 @@ static int push_text(struct machine *m, enum pickle_kind kind, unsigned length_b
         return -1;
     x->text = p;
     x->text_n = (size_t)n;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static int push_number(struct machine *m, enum pickle_kind kind, int64_t v)
@@ -188,14 +188,14 @@ static int push_number(struct machine *m, enum pickle_kind kind, int64_t v)
     struct pickle_node *x = node(m, kind);
     if (x)
         x->number = v;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 /* Two's complement of any length; what does not fit stays bytes. */
 static int push_long(struct machine *m, unsigned length_bytes)
 {
     uint64_t n, v = 0;
-    if (number(m, length_bytes, &n))
+    if (pickle_read_number(m, length_bytes, &n))
         return -1;
     if (n > PICKLE_TEXT_MAX)
         return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has a number of %llu bytes at byte %zu",
@@ -209,7 +209,7 @@ static int push_long(struct machine *m, unsigned length_bytes)
             return -1;
         x->text = p;
         x->text_n = (size_t)n;
-        return push(m, x);
+        return pickle_read_push(m, x);
     }
     for (size_t i = (size_t)n; i-- > 0;)
         v = v << 8 | (unsigned char)p[i];
@@ -227,7 +227,7 @@ static int push_float(struct machine *m)
     struct pickle_node *x = p ? node(m, PICKLE_FLOAT) : NULL;
     if (x)
         memcpy(&x->real, &v, sizeof v);
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static int push_tuple(struct machine *m, size_t from)
@@ -237,7 +237,7 @@ static int push_tuple(struct machine *m, size_t from)
         if (add_item(m, x, m->stack[i]))
             return -1;
     m->depth = from;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 /* The last n values; no mark among them. */
@@ -245,7 +245,7 @@ static int push_short_tuple(struct machine *m, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (m->depth <= i || !m->stack[m->depth - 1 - i])
-            return fail(m, "a value is missing");
+            return pickle_read_fail(m, "a value is missing");
     return push_tuple(m, m->depth - n);
 }
 
@@ -255,7 +255,7 @@ static int push_global(struct machine *m, const char *module, size_t module_n, c
         return ckpt_fail(m->e, CKPT_UNSUPPORTED, "the pickle has a global of more than %d bytes at byte %zu",
                          PICKLE_NAME_MAX, m->at);
     struct pickle_node *x = node(m, PICKLE_GLOBAL);
-    char *text = x ? take(m, module_n + name_n + 2) : NULL;
+    char *text = x ? pickle_read_take(m, module_n + name_n + 2) : NULL;
     if (!text)
         return -1;
     memcpy(text, module, module_n);
@@ -266,7 +266,7 @@ static int push_global(struct machine *m, const char *module, size_t module_n, c
     x->text_n = module_n + 1 + name_n;
     x->fn = m->p->globals;
     m->p->globals = x;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static const char *line(struct machine *m, size_t *n)
@@ -274,7 +274,7 @@ static const char *line(struct machine *m, size_t *n)
     const char *p = m->in + m->at, *end = memchr(p, '\n', m->n - m->at);
     if (!end) {
         m->p->cut = true;
-        fail(m, "it ends too early");
+        pickle_read_fail(m, "it ends too early");
         return NULL;
     }
     *n = (size_t)(end - p);
@@ -295,7 +295,7 @@ static int op_stack_global(struct machine *m)
     if (!module)
         return -1;
     if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
-        return fail(m, "a global without a name");
+        return pickle_read_fail(m, "a global without a name");
     return push_global(m, module->text, module->text_n, name->text, name->text_n);
 }
 
@@ -305,10 +305,10 @@ static int op_call(struct machine *m)
     if (!x)
         return -1;
     if (fn->kind != PICKLE_GLOBAL && fn->kind != PICKLE_CALL && fn->kind != PICKLE_PERSISTENT)
-        return fail(m, "a call of what is no class");
+        return pickle_read_fail(m, "a call of what is no class");
     x->fn = fn;
     x->args = args;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static int op_build(struct machine *m)
@@ -321,20 +321,20 @@ static int op_build(struct machine *m)
 }
 
 /* Values from `from` on go into the container below them; pairs: it is a dict. */
-static int fill(struct machine *m, size_t from, size_t below, bool pairs)
+static int pickle_read_fill(struct machine *m, size_t from, size_t below, bool pairs)
 {
     struct pickle_node *to = below ? m->stack[below - 1] : NULL;
     if (!to || (pairs && (m->depth - from) % 2) || (to->items_n && to->kind == PICKLE_CALL && to->pairs != pairs))
-        return fail(m, "values without a container");
+        return pickle_read_fail(m, "values without a container");
     if (pairs ? to->kind != PICKLE_DICT && to->kind != PICKLE_CALL
               : to->kind != PICKLE_LIST && to->kind != PICKLE_SET && to->kind != PICKLE_CALL)
-        return fail(m, "values in what is no container");
+        return pickle_read_fail(m, "values in what is no container");
     to->pairs = pairs;
     for (size_t i = from; pairs && i < m->depth; i += 2)
         if (m->stack[i] && (m->stack[i]->kind == PICKLE_DICT || m->stack[i]->kind == PICKLE_LIST))
-            return fail(m, "a key that is a container");
+            return pickle_read_fail(m, "a key that is a container");
     for (size_t i = from; i < m->depth; i++)
-        if (!m->stack[i] ? fail(m, "a mark among values") : add_item(m, to, m->stack[i]))
+        if (!m->stack[i] ? pickle_read_fail(m, "a mark among values") : add_item(m, to, m->stack[i]))
             return -1;
     m->depth = below;
     return 0;
@@ -342,19 +342,20 @@ static int fill(struct machine *m, size_t from, size_t below, bool pairs)
 
 static int fill_from_mark(struct machine *m, bool pairs)
 {
-    int64_t from = mark(m);
-    return from < 0 ? -1 : fill(m, (size_t)from, (size_t)from - 1, pairs);
+    int64_t from = pickle_read_mark(m);
+    return from < 0 ? -1 : pickle_read_fill(m, (size_t)from, (size_t)from - 1, pairs);
 }
 
 static int fill_last(struct machine *m, size_t n, bool pairs)
 {
-    return m->depth <= n ? fail(m, "a value is missing") : fill(m, m->depth - n, m->depth - n, pairs);
+    return m->depth <= n ? pickle_read_fail(m, "a value is missing")
+                         : pickle_read_fill(m, m->depth - n, m->depth - n, pairs);
 }
 
 static int memo_put(struct machine *m, uint64_t i)
 {
     struct pickle_node *x = top(m);
-    if (!x || grow(m, &m->memo, &m->memo_room, (size_t)i, PICKLE_MEMO_MAX))
+    if (!x || pickle_read_grow(m, &m->memo, &m->memo_room, (size_t)i, PICKLE_MEMO_MAX))
         return -1;
     m->memo[i] = x;
     if (i >= m->memo_n)
@@ -365,13 +366,13 @@ static int memo_put(struct machine *m, uint64_t i)
 static int memo_get(struct machine *m, uint64_t i)
 {
     if (i >= m->memo_n || !m->memo[i])
-        return fail(m, "a value that is not remembered");
-    return push(m, m->memo[i]);
+        return pickle_read_fail(m, "a value that is not remembered");
+    return pickle_read_push(m, m->memo[i]);
 }
 
 static int op_frozenset(struct machine *m)
 {
-    int64_t from = mark(m);
+    int64_t from = pickle_read_mark(m);
     struct pickle_node *x = from < 0 ? NULL : node(m, PICKLE_SET);
     for (size_t i = (size_t)from; x && i < m->depth; i++)
         if (add_item(m, x, m->stack[i]))
@@ -379,12 +380,12 @@ static int op_frozenset(struct machine *m)
     if (!x)
         return -1;
     m->depth = (size_t)from - 1;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static int op_tuple(struct machine *m)
 {
-    int64_t from = mark(m);
+    int64_t from = pickle_read_mark(m);
     if (from < 0)
         return -1;
     /* The mark goes, too: the tuple takes its place. */
@@ -397,26 +398,26 @@ static int op_persistent(struct machine *m)
 {
     struct pickle_node *id = pop(m), *x = id ? node(m, PICKLE_PERSISTENT) : NULL;
     struct pickle *p = m->p;
-    if (!x || grow(m, &p->persistent, &p->persistent_room, p->persistent_n, PICKLE_NODES_MAX))
+    if (!x || pickle_read_grow(m, &p->persistent, &p->persistent_room, p->persistent_n, PICKLE_NODES_MAX))
         return -1;
     p->persistent[p->persistent_n++] = x;
     x->args = id;
-    return push(m, x);
+    return pickle_read_push(m, x);
 }
 
 static int op_pop(struct machine *m)
 {
     if (!m->depth)
-        return fail(m, "a value is missing");
+        return pickle_read_fail(m, "a value is missing");
     m->depth--;
     return 0;
 }
 
 /* Operations with a number of n bytes behind them. */
-static int with_number(struct machine *m, unsigned n, int (*run)(struct machine *m, uint64_t v))
+static int pickle_read_with_number(struct machine *m, unsigned n, int (*run)(struct machine *m, uint64_t v))
 {
     uint64_t v;
-    return number(m, n, &v) ? -1 : run(m, v);
+    return pickle_read_number(m, n, &v) ? -1 : run(m, v);
 }
 
 static int push_unsigned(struct machine *m, uint64_t v)
@@ -437,7 +438,7 @@ static int protocol(struct machine *m, uint64_t v)
 static int frame(struct machine *m, uint64_t bytes_of)
 {
     m->p->cut |= bytes_of > m->n - m->at;
-    return m->p->cut ? fail(m, "it ends too early") : 0;
+    return m->p->cut ? pickle_read_fail(m, "it ends too early") : 0;
 }
 
 /* Of any protocol: they mean something, but not to us. */
@@ -454,10 +455,10 @@ static int containers(struct machine *m, char op)
 {
     switch (op) {
     case '(': return push_mark(m);
-    case '}': return push(m, node(m, PICKLE_DICT));
-    case ']': return push(m, node(m, PICKLE_LIST));
-    case '\x8f': return push(m, node(m, PICKLE_SET));
-    case ')': return push(m, node(m, PICKLE_TUPLE));
+    case '}': return pickle_read_push(m, node(m, PICKLE_DICT));
+    case ']': return pickle_read_push(m, node(m, PICKLE_LIST));
+    case '\x8f': return pickle_read_push(m, node(m, PICKLE_SET));
+    case ')': return pickle_read_push(m, node(m, PICKLE_TUPLE));
     case 't': return op_tuple(m);
     case '\x85': return push_short_tuple(m, 1);
     case '\x86': return push_short_tuple(m, 2);
@@ -475,14 +476,14 @@ static int containers(struct machine *m, char op)
 static int one(struct machine *m, char op)
 {
     switch (op) {
-    case '\x80': return with_number(m, 1, protocol);
-    case '\x95': return with_number(m, 8, frame);
-    case 'N': return push(m, node(m, PICKLE_NONE));
+    case '\x80': return pickle_read_with_number(m, 1, protocol);
+    case '\x95': return pickle_read_with_number(m, 8, frame);
+    case 'N': return pickle_read_push(m, node(m, PICKLE_NONE));
     case '\x88': return push_number(m, PICKLE_BOOL, 1);
     case '\x89': return push_number(m, PICKLE_BOOL, 0);
-    case 'J': return with_number(m, 4, push_int32);
-    case 'K': return with_number(m, 1, push_unsigned);
-    case 'M': return with_number(m, 2, push_unsigned);
+    case 'J': return pickle_read_with_number(m, 4, push_int32);
+    case 'K': return pickle_read_with_number(m, 1, push_unsigned);
+    case 'M': return pickle_read_with_number(m, 2, push_unsigned);
     case '\x8a': return push_long(m, 1);
     case '\x8b': return push_long(m, 4);
     case 'G': return push_float(m);
@@ -499,10 +500,10 @@ static int one(struct machine *m, char op)
     case 'b': return op_build(m);
     case 'Q': return op_persistent(m);
     case '\x94': return memo_put(m, m->memo_n);
-    case 'q': return with_number(m, 1, memo_put);
-    case 'r': return with_number(m, 4, memo_put);
-    case 'h': return with_number(m, 1, memo_get);
-    case 'j': return with_number(m, 4, memo_get);
+    case 'q': return pickle_read_with_number(m, 1, memo_put);
+    case 'r': return pickle_read_with_number(m, 4, memo_put);
+    case 'h': return pickle_read_with_number(m, 1, memo_get);
+    case 'j': return pickle_read_with_number(m, 4, memo_get);
     case '0': return op_pop(m);
     default: return containers(m, op);
     }

@@ -9,23 +9,23 @@
 
 enum { BY_STEP_MAX = 1024 };
 
-static bool starts(const char *s, const char *with)
+static bool rank_files_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static const char *last_part(const char *name)
+static const char *rank_files_last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
 }
 
-static const char *find(const char *s, const char *what)
+static const char *rank_files_word_at(const char *s, const char *what)
 {
     return memmem(s, strlen(s), what, strlen(what));
 }
 
-static size_t digits(const char *s)
+static size_t rank_files_digits(const char *s)
 {
     size_t n = 0;
     while (s[n] >= '0' && s[n] <= '9')
@@ -35,10 +35,10 @@ static size_t digits(const char *s)
 
 bool rank_files_take(const char **at, const char *words, uint64_t *number)
 {
-    if (!starts(*at, words))
+    if (!rank_files_starts(*at, words))
         return false;
     *at += strlen(words);
-    size_t n = digits(*at);
+    size_t n = rank_files_digits(*at);
     if (!n || n > 6 || el_parse_u64n(*at, n, number))
         return false;
     *at += n;
@@ -47,7 +47,7 @@ bool rank_files_take(const char **at, const char *words, uint64_t *number)
 
 enum shard_kind rank_files_shard(const char *name, uint64_t *data, uint64_t *model)
 {
-    const char *at = last_part(name), *zero = find(at, "zero_pp_rank_");
+    const char *at = rank_files_last_part(name), *zero = rank_files_word_at(at, "zero_pp_rank_");
     *data = 0;
     if (zero && zero - at <= 5)
         at = zero;
@@ -62,7 +62,7 @@ enum shard_kind rank_files_shard(const char *name, uint64_t *data, uint64_t *mod
 /* The same kinds of parallel ranks, without the word. */
 static const char *const directions[] = {"tp", "mp", "pp", "dp", "ep", "cp", "shard", "part"};
 
-static bool is_letter(char c)
+static bool rank_files_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -72,9 +72,10 @@ static bool take_direction(const char *name, const char *last, struct rank_files
 {
     for (size_t i = 0; i < sizeof directions / sizeof directions[0]; i++) {
         size_t n = strlen(directions[i]);
-        for (const char *at = find(last, directions[i]); at; at = find(at + 1, directions[i])) {
+        for (const char *at = rank_files_word_at(last, directions[i]); at;
+             at = rank_files_word_at(at + 1, directions[i])) {
             const char *number = at + n + (at[n] == '_' || at[n] == '-'), *end = number;
-            if ((at > last && is_letter(at[-1])) || !rank_files_take(&end, "", &to->number) ||
+            if ((at > last && rank_files_is_letter(at[-1])) || !rank_files_take(&end, "", &to->number) ||
                 (*end != '.' && *end != '_' && *end != '-'))
                 continue;
             to->at = (size_t)(number - name);
@@ -96,7 +97,7 @@ static bool is_of_some(const char *last, const char *rank)
         return true;
     if (n >= 4 && strncmp(last + n - 4, "node", 4) == 0)
         return true;
-    return n >= 2 && last[n - 1] == 'p' && (n == 2 || !is_letter(last[n - 3]));
+    return n >= 2 && last[n - 1] == 'p' && (n == 2 || !rank_files_is_letter(last[n - 3]));
 }
 
 /* sure: nothing else is called so.  "rank" may also be that of a matrix, by its name or by its number:
@@ -117,15 +118,16 @@ static bool is_ranked(const char *name, struct rank_files *to)
         {"", "rank_", false, true, false},
         {"", "rank-", false, true, false},
     };
-    const char *last = last_part(name);
+    const char *last = rank_files_last_part(name);
     uint64_t data, model;
     *to = (struct rank_files){.name = name};
-    if (rank_files_shard(name, &data, &model) != SHARD_NONE || starts(last, "mp_rank_"))
+    if (rank_files_shard(name, &data, &model) != SHARD_NONE || rank_files_starts(last, "mp_rank_"))
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const char *at = starts(last, kinds[i].begin) ? find(last, kinds[i].words) : NULL, *end = at;
+        const char *at = rank_files_starts(last, kinds[i].begin) ? rank_files_word_at(last, kinds[i].words) : NULL,
+                   *end = at;
         if (!at || !rank_files_take(&end, kinds[i].words, &to->number) || (*end != '.' && *end != '_' && *end != '-') ||
-            (!kinds[i].sure && (find(end, "rank") || find(last, "lora"))))
+            (!kinds[i].sure && (rank_files_word_at(end, "rank") || rank_files_word_at(last, "lora"))))
             continue;
         to->at = (size_t)(at - name) + strlen(kinds[i].words);
         to->end = (size_t)(end - name);
@@ -153,7 +155,7 @@ static int same_set(const struct rank_files *x, const struct rank_files *y)
     return c ? c : strcmp(x->name + x->end, y->name + y->end);
 }
 
-static int by_set(const void *a, const void *b)
+static int rank_files_by_set(const void *a, const void *b)
 {
     const struct rank_files *x = a, *y = b;
     int c = same_set(x, y);
@@ -172,7 +174,7 @@ int rank_files_list(const char *const *names, size_t names_n, struct el_mem *mem
             continue;
         v[(*n)++].of = i;
     }
-    el_sort(v, *n, sizeof *v, by_set);
+    el_sort(v, *n, sizeof *v, rank_files_by_set);
     return 0;
 }
 
@@ -227,7 +229,7 @@ void rank_files_sets_free(struct rank_sets *s, struct el_mem *mem)
 
 /* --- those of another checkpoint ---------------------------------------------------------------------------------- */
 
-static int by_name(const void *item, const void *key)
+static int rank_files_by_name(const void *item, const void *key)
 {
     const struct rank_set *a = item, *b = key;
     struct rank_files x = {.name = a->name, .at = a->at, .end = a->end},
@@ -244,7 +246,7 @@ static bool is_step(const char *digits, size_t n, int64_t step)
 static bool has_step(const struct rank_set *x, int64_t step)
 {
     for (size_t i = 0, n; x->name[i]; i += n ? n : 1) {
-        n = digits(x->name + i);
+        n = rank_files_digits(x->name + i);
         if (n && i != x->at && is_step(x->name + i, n, step))
             return true;
     }
@@ -256,7 +258,7 @@ static bool alike_by_step(const struct rank_set *x, int64_t x_step, const struct
 {
     size_t i = 0, k = 0;
     while (x->name[i] || y->name[k]) {
-        size_t n = digits(x->name + i), m = digits(y->name + k);
+        size_t n = rank_files_digits(x->name + i), m = rank_files_digits(y->name + k);
         bool here = i == x->at, there = k == y->at;
         bool same = n ? n == m && memcmp(x->name + i, y->name + k, n) == 0 : x->name[i] == y->name[k];
         bool steps = n && m && is_step(x->name + i, n, x_step) && is_step(y->name + k, m, y_step);
@@ -271,8 +273,8 @@ static bool alike_by_step(const struct rank_set *x, int64_t x_step, const struct
 const struct rank_set *rank_files_find(const struct rank_sets *in, int64_t in_step, const struct rank_set *x,
                                        int64_t step)
 {
-    size_t i = el_first(in->v, in->n, sizeof *in->v, x, by_name);
-    if (i < in->n && by_name(&in->v[i], x) == 0)
+    size_t i = el_first(in->v, in->n, sizeof *in->v, x, rank_files_by_name);
+    if (i < in->n && rank_files_by_name(&in->v[i], x) == 0)
         return &in->v[i];
     if (in->n > BY_STEP_MAX || !has_step(x, step))
         return NULL;

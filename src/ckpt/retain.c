@@ -3,7 +3,7 @@
 #include <assert.h>
 
 /* How many valid ones of its run are newer. */
-static size_t newer(const struct retain_item *items, size_t n, const struct retain_item *x)
+static size_t retain_newer(const struct retain_item *items, size_t n, const struct retain_item *x)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
@@ -22,7 +22,7 @@ static const char *reason(const struct retain_item *items, size_t n, const struc
         return "pinned";
     if (x->leased)
         return "being read";
-    if (newer(items, n, x) < rule->keep_last)
+    if (retain_newer(items, n, x) < rule->keep_last)
         return x->behind ? "a lower step was written later, and its run is not as far again" : "among the newest";
     if (rule->keep_every && (uint64_t)x->step % rule->keep_every == 0)
         return "kept by its number";

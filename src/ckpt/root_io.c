@@ -144,7 +144,7 @@ static int root_reserve(void *ctx, int file, uint64_t bytes)
     return r == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 }
 
-static int write_all(int file, uint64_t at, const char *p, size_t n)
+static int root_write_all(int file, uint64_t at, const char *p, size_t n)
 {
     while (n) {
         ssize_t put = pwrite(file, p, n, (off_t)at);
@@ -166,7 +166,7 @@ static int root_write(void *ctx, int file, uint64_t at, const void *bytes, size_
     (void)ctx;
     if (flags >= 0 && (flags & O_DIRECT)) {
         size_t direct = (uintptr_t)p % ROOT_DIRECT_BYTES || at % ROOT_DIRECT_BYTES ? 0 : n - n % ROOT_DIRECT_BYTES;
-        int r = write_all(file, at, p, direct);
+        int r = root_write_all(file, at, p, direct);
         if (r < 0 && r != -EINVAL)
             return r;
         if (r == 0 && direct == n)
@@ -179,7 +179,7 @@ static int root_write(void *ctx, int file, uint64_t at, const void *bytes, size_
         if (fcntl(file, F_SETFL, flags & ~O_DIRECT) < 0)
             return -errno;
     }
-    return write_all(file, at, p, n);
+    return root_write_all(file, at, p, n);
 }
 
 /* What went through the page cache leaves it: a checkpoint must not push out what the training uses. */
@@ -239,7 +239,7 @@ static int root_target(void *ctx, const char *path, char *to, size_t room)
     return r;
 }
 
-static enum fs_kind entry_kind(DIR *d, const struct dirent *x)
+static enum fs_kind root_entry_kind(DIR *d, const struct dirent *x)
 {
     struct stat st;
     if (x->d_type == DT_UNKNOWN) /* some file systems do not say */
@@ -267,7 +267,7 @@ static int root_list(void *ctx, const char *path, fs_entry_fn *each, void *arg)
         }
         if (strcmp(x->d_name, ".") == 0 || strcmp(x->d_name, "..") == 0)
             continue;
-        if ((r = each(arg, x->d_name, entry_kind(d, x))))
+        if ((r = each(arg, x->d_name, root_entry_kind(d, x))))
             break;
     }
     closedir(d);
@@ -334,7 +334,7 @@ static int root_sync_dir(void *ctx, const char *path)
 
 /* --- the root itself ---------------------------------------------------------------------------------------------- */
 
-static int make_path(const char *path)
+static int root_make_path(const char *path)
 {
     char part[4096];
     if (strlen(path) >= sizeof part)
@@ -352,7 +352,7 @@ static int make_path(const char *path)
 int root_open(struct root *r, const char *path, bool make, struct el_err *e)
 {
     *r = (struct root){.fd = -1};
-    if (make && make_path(path) < 0)
+    if (make && root_make_path(path) < 0)
         return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s", path);
     r->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); /* to look into it is asked when somebody does */
     if (r->fd < 0)

@@ -109,7 +109,7 @@ struct safetensors_reader {
     struct el_err *e;
 };
 
-static int no_memory(struct el_err *e)
+static int safetensors_no_memory(struct el_err *e)
 {
     return el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
@@ -125,7 +125,7 @@ static void count_pairs(json_t *o, struct room *room)
     }
 }
 
-static void count(json_t *tree, struct room *room)
+static void safetensors_count(json_t *tree, struct room *room)
 {
     const char *name;
     json_t *v;
@@ -141,7 +141,7 @@ static void count(json_t *tree, struct room *room)
     }
 }
 
-static const char *keep_text(struct safetensors_reader *r, const char *s, size_t n)
+static const char *safetensors_keep_text(struct safetensors_reader *r, const char *s, size_t n)
 {
     char *to = r->text;
     memcpy(to, s, n);
@@ -150,7 +150,7 @@ static const char *keep_text(struct safetensors_reader *r, const char *s, size_t
     return to;
 }
 
-static int read_metadata(struct safetensors_reader *r, json_t *o)
+static int safetensors_read_metadata(struct safetensors_reader *r, json_t *o)
 {
     char shown[EL_SHOW_MAX];
     const char *key;
@@ -162,13 +162,13 @@ static int read_metadata(struct safetensors_reader *r, json_t *o)
         if (!json_is_string(v))
             return ckpt_fail(r->e, CKPT_DAMAGED, METADATA ": the value of \"%s\" is no string", el_show(key, shown));
         struct safetensors_pair *p = &r->s->pairs[r->s->pairs_n++];
-        p->key = keep_text(r, key, strlen(key));
-        p->value = keep_text(r, json_string_value(v), json_string_length(v));
+        p->key = safetensors_keep_text(r, key, strlen(key));
+        p->value = safetensors_keep_text(r, json_string_value(v), json_string_length(v));
     }
     return 0;
 }
 
-static bool number(const json_t *v, uint64_t *out)
+static bool safetensors_number(const json_t *v, uint64_t *out)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 0)
         return false;
@@ -186,12 +186,12 @@ static int read_shape(struct safetensors_reader *r, struct safetensors_tensor *t
     t->rank = (unsigned)json_array_size(a);
     t->shape = r->dims;
     for (unsigned i = 0; i < t->rank; i++)
-        if (!number(json_array_get(a, i), r->dims++))
+        if (!safetensors_number(json_array_get(a, i), r->dims++))
             return ckpt_fail(r->e, CKPT_DAMAGED, "tensor \"%s\": dimension %u of its shape is no size", shown, i);
     return 0;
 }
 
-static int read_tensor(struct safetensors_reader *r, const char *name, json_t *o)
+static int safetensors_read_tensor(struct safetensors_reader *r, const char *name, json_t *o)
 {
     char shown[EL_SHOW_MAX], type[EL_SHOW_MAX];
     struct safetensors_tensor *t = &r->s->tensors[r->s->tensors_n++];
@@ -199,7 +199,7 @@ static int read_tensor(struct safetensors_reader *r, const char *name, json_t *o
     const char *dtype = json_string_value(json_object_get(o, "dtype"));
     uint64_t want;
     el_show(name, shown);
-    t->name = keep_text(r, name, strlen(name));
+    t->name = safetensors_keep_text(r, name, strlen(name));
     if (!json_is_object(o) || !dtype)
         return ckpt_fail(r->e, CKPT_DAMAGED, "tensor \"%s\" has no dtype", shown);
     t->dtype = safetensors_dtype_find(dtype);
@@ -207,8 +207,8 @@ static int read_tensor(struct safetensors_reader *r, const char *name, json_t *o
         return ckpt_fail(r->e, CKPT_UNSUPPORTED, "tensor \"%s\" has the unknown dtype %s", shown, el_show(dtype, type));
     if (read_shape(r, t, json_object_get(o, "shape"), shown))
         return -1;
-    if (json_array_size(offsets) != 2 || !number(json_array_get(offsets, 0), &t->begin) ||
-        !number(json_array_get(offsets, 1), &t->end) || t->end < t->begin)
+    if (json_array_size(offsets) != 2 || !safetensors_number(json_array_get(offsets, 0), &t->begin) ||
+        !safetensors_number(json_array_get(offsets, 1), &t->end) || t->end < t->begin)
         return ckpt_fail(r->e, CKPT_DAMAGED, "tensor \"%s\": data_offsets are no range", shown);
     if (!safetensors_tensor_bytes(t->dtype, t->shape, t->rank, &want))
         return ckpt_fail(r->e, CKPT_DAMAGED, "tensor \"%s\": its shape is no whole number of bytes", shown);
@@ -220,7 +220,7 @@ static int read_tensor(struct safetensors_reader *r, const char *name, json_t *o
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int safetensors_by_place(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a, *y = b;
     if (x->begin != y->begin)
@@ -235,7 +235,7 @@ static int check_places(struct safetensors *s, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     uint64_t at = 0;
-    el_sort(s->tensors, s->tensors_n, sizeof *s->tensors, by_place);
+    el_sort(s->tensors, s->tensors_n, sizeof *s->tensors, safetensors_by_place);
     for (size_t i = 0; i < s->tensors_n; i++) {
         const struct safetensors_tensor *t = &s->tensors[i];
         unsigned long long from = s->data_at + t->begin, to = s->data_at + t->end, before = s->data_at + at;
@@ -257,12 +257,12 @@ static int check_places(struct safetensors *s, struct el_err *e)
     return 0;
 }
 
-static int read_tree(struct safetensors *s, json_t *tree, struct el_err *e)
+static int safetensors_read_tree(struct safetensors *s, json_t *tree, struct el_err *e)
 {
     struct room room = {0};
     const char *name;
     json_t *v;
-    count(tree, &room);
+    safetensors_count(tree, &room);
     if (room.tensors > SAFETENSORS_TENSORS_MAX)
         return ckpt_fail(e, CKPT_UNSUPPORTED, "%zu tensors in one file; at most %u are supported", room.tensors,
                          SAFETENSORS_TENSORS_MAX);
@@ -271,11 +271,11 @@ static int read_tree(struct safetensors *s, json_t *tree, struct el_err *e)
     s->texts = el_alloc(s->mem, room.texts);
     s->shapes = el_alloc(s->mem, room.dims * sizeof *s->shapes);
     if (!s->tensors || !s->pairs || !s->texts || !s->shapes)
-        return no_memory(e);
+        return safetensors_no_memory(e);
     struct safetensors_reader r = {.s = s, .text = s->texts, .dims = s->shapes, .e = e};
     json_object_foreach(tree, name, v)
     {
-        if (strcmp(name, METADATA) == 0 ? read_metadata(&r, v) : read_tensor(&r, name, v))
+        if (strcmp(name, METADATA) == 0 ? safetensors_read_metadata(&r, v) : safetensors_read_tensor(&r, name, v))
             return -1;
     }
     assert(r.text <= s->texts + room.texts && r.dims <= s->shapes + room.dims);
@@ -306,7 +306,7 @@ int safetensors_parse(struct safetensors *s, struct el_mem *mem, const char *jso
         return ckpt_fail(e, CKPT_DAMAGED, "the header is no JSON object: byte %d: %s",
                          SAFETENSORS_PREFIX + why.position, el_show(why.text, shown));
     }
-    int r = read_tree(s, tree, e);
+    int r = safetensors_read_tree(s, tree, e);
     json_decref(tree);
     if (r)
         safetensors_free(s);
@@ -324,7 +324,7 @@ int safetensors_read(struct safetensors *s, struct el_mem *mem, const struct ckp
     if (file->read(file->ctx, 0, prefix, sizeof prefix, e) || safetensors_header_bytes(prefix, file->bytes, &n, e))
         return -1;
     char *json = el_alloc(mem, n);
-    int r = json ? file->read(file->ctx, SAFETENSORS_PREFIX, json, n, e) : no_memory(e);
+    int r = json ? file->read(file->ctx, SAFETENSORS_PREFIX, json, n, e) : safetensors_no_memory(e);
     if (!r)
         r = safetensors_parse(s, mem, json, n, file->bytes, e);
     el_free(mem, json);
@@ -344,8 +344,8 @@ int safetensors_read_memory(struct safetensors *s, struct el_mem *mem, const cha
         return el_fail(e, EL_EXIT_PROTOCOL, "its header has %zu bytes, %llu were announced", n + SAFETENSORS_PREFIX,
                        (unsigned long long)header_bytes);
     char *json = el_alloc(mem, n);
-    int r =
-        json ? safetensors_parse(s, mem, memcpy(json, file + SAFETENSORS_PREFIX, n), n, file_bytes, e) : no_memory(e);
+    int r = json ? safetensors_parse(s, mem, memcpy(json, file + SAFETENSORS_PREFIX, n), n, file_bytes, e)
+                 : safetensors_no_memory(e);
     el_free(mem, json);
     return r;
 }

@@ -25,7 +25,7 @@ static bool is_utf8(const char *s)
     return true;
 }
 
-static int place(struct safetensors_tensor *tensors, size_t n, struct el_err *e)
+static int safetensors_build_place(struct safetensors_tensor *tensors, size_t n, struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     uint64_t at = 0, bytes;
@@ -48,7 +48,8 @@ static int place(struct safetensors_tensor *tensors, size_t n, struct el_err *e)
 
 /* Names that differ in their type only are not neighbours above.  The JSON reader refuses them; this writer must not
  * make them. */
-static int check_names(struct safetensors_tensor *tensors, size_t n, struct el_mem *mem, struct el_err *e)
+static int safetensors_build_check_names(struct safetensors_tensor *tensors, size_t n, struct el_mem *mem,
+                                         struct el_err *e)
 {
     char shown[EL_SHOW_MAX];
     struct safetensors_tensor *copy = el_alloc(mem, n * sizeof *copy);
@@ -78,7 +79,7 @@ static void put_pairs(const struct safetensors_pair *pairs, size_t n, struct el_
     el_buf_puts(out, "}");
 }
 
-static void put_tensor(const struct safetensors_tensor *t, struct el_buf *out)
+static void safetensors_build_put_tensor(const struct safetensors_tensor *t, struct el_buf *out)
 {
     text_json(out, t->name, strlen(t->name));
     el_buf_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype_name(t->dtype));
@@ -92,7 +93,7 @@ int safetensors_build(struct safetensors_tensor *tensors, size_t n, const struct
 {
     assert(align >= 8 && align <= 4096 && (align & (align - 1)) == 0);
     size_t from = out->len;
-    if (place(tensors, n, e) || check_names(tensors, n, out->mem, e))
+    if (safetensors_build_place(tensors, n, e) || safetensors_build_check_names(tensors, n, out->mem, e))
         return -1;
     el_buf_put(out, "\0\0\0\0\0\0\0", SAFETENSORS_PREFIX);
     el_buf_puts(out, "{");
@@ -100,7 +101,7 @@ int safetensors_build(struct safetensors_tensor *tensors, size_t n, const struct
         put_pairs(pairs, pairs_n, out);
     for (size_t i = 0; i < n; i++) {
         el_buf_puts(out, i || pairs_n ? "," : "");
-        put_tensor(&tensors[i], out);
+        safetensors_build_put_tensor(&tensors[i], out);
     }
     el_buf_puts(out, "}");
     while ((out->len - from) % align && !out->full)

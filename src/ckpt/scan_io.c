@@ -28,12 +28,12 @@ struct scan_walk {
     char hub[CKPT_PATH_MAX]; /* whose revisions are being listed */
 };
 
-static int no_memory(struct el_err *e)
+static int scan_no_memory(struct el_err *e)
 {
     return el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
-static struct scan_entry *add(struct scan *s, const char *name, const char *run_id, const char *why)
+static struct scan_entry *scan_add(struct scan *s, const char *name, const char *run_id, const char *why)
 {
     if (s->n == s->room) {
         size_t room = s->room ? 2 * s->room : 32;
@@ -53,7 +53,7 @@ static struct scan_entry *add(struct scan *s, const char *name, const char *run_
 
 /* --- checkpoints -------------------------------------------------------------------------------------------------- */
 
-static enum scan_state state_of(const struct inspect *l, const char *name, struct el_err *why)
+static enum scan_state scan_state_of(const struct inspect *l, const char *name, struct el_err *why)
 {
     enum ckpt_layout layout;
     int64_t step;
@@ -92,18 +92,18 @@ static int take_checkpoint(struct scan_walk *w, const char *name)
         inspect_close(&l);
         if (gone.sys == ENOENT)
             return 0;
-        struct scan_entry *x = add(w->s, name, "", gone.text);
+        struct scan_entry *x = scan_add(w->s, name, "", gone.text);
         if (!x)
-            return no_memory(w->e);
+            return scan_no_memory(w->e);
         x->state = SCAN_DAMAGED;
         x->step = ckpt_number_of(name);
         return 0;
     }
-    enum scan_state state = state_of(&l, name, &why);
+    enum scan_state state = scan_state_of(&l, name, &why);
     bool nothing = l.format == CKPT_FORMAT_NONE && state == SCAN_FOREIGN && !l.unfetched;
     struct scan_entry *x = NULL;
     if (!nothing)
-        x = add(w->s, name, l.why.status ? "" : l.manifest.m.run_id, why.text);
+        x = scan_add(w->s, name, l.why.status ? "" : l.manifest.m.run_id, why.text);
     if (x) {
         const struct manifest *m = &l.manifest.m;
         bool known = !l.why.status;
@@ -123,7 +123,7 @@ static int take_checkpoint(struct scan_walk *w, const char *name)
         if (!r && l.format != CKPT_FORMAT_ELRUN && !l.hub)
             r = usual_files_take(&x->usual, (const char *const *)l.names, l.n, w->s->mem, w->e);
     } else if (!nothing) {
-        r = no_memory(w->e);
+        r = scan_no_memory(w->e);
     }
     inspect_close(&l);
     return r;
@@ -148,7 +148,7 @@ static int take_stage(struct scan_walk *w, const char *path)
     struct el_err gone = {0};
     int r = 0;
     if (inspect_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
-        struct scan_entry *x = add(w->s, path, "", "");
+        struct scan_entry *x = scan_add(w->s, path, "", "");
         const char *last = strrchr(path, '/'), *dash = strchr(last ? last : path, path[0] == '.' ? '-' : '_');
         uint64_t step = 0;
         size_t n = 0;
@@ -162,7 +162,7 @@ static int take_stage(struct scan_walk *w, const char *path)
             x->files = l.n;
             x->changed_sec = l.changed_sec;
         } else {
-            r = no_memory(w->e);
+            r = scan_no_memory(w->e);
         }
     }
     inspect_close(&l);
@@ -178,7 +178,7 @@ static int take_aside(struct scan_walk *w, const char *path)
     if (inspect_open(&l, w->fs, w->s->mem, path, NULL, &gone) == 0) {
         bool known = !l.why.status;
         const struct manifest *m = &l.manifest.m;
-        struct scan_entry *x = add(w->s, path, known ? m->run_id : "", "");
+        struct scan_entry *x = scan_add(w->s, path, known ? m->run_id : "", "");
         if (x) {
             x->state = SCAN_ASIDE;
             x->format = l.format;
@@ -189,7 +189,7 @@ static int take_aside(struct scan_walk *w, const char *path)
             x->world = known ? m->world : 0;
             x->lastwords = known && m->lastwords;
         } else {
-            r = no_memory(w->e);
+            r = scan_no_memory(w->e);
         }
     }
     inspect_close(&l);
@@ -287,13 +287,13 @@ static int lease_entry(void *arg, const char *name, enum fs_kind kind)
 
 /* --- a root ------------------------------------------------------------------------------------------------------- */
 
-static int by_step(const void *a, const void *b)
+static int scan_by_step(const void *a, const void *b)
 {
     const struct scan_entry *x = a, *y = b;
     return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static int by_run(const void *a, const void *b)
+static int scan_by_run(const void *a, const void *b)
 {
     const struct scan_entry *const *x = a, *const *y = b;
     int c = strcmp((*x)->run_id, (*y)->run_id);
@@ -312,10 +312,10 @@ static int order_runs(struct scan *s, struct el_err *e)
     struct scan_entry **v = el_alloc(s->mem, s->n * sizeof(struct scan_entry *));
     int64_t last = 0;
     if (!v)
-        return no_memory(e);
+        return scan_no_memory(e);
     for (size_t i = 0; i < s->n; i++)
         v[i] = &s->v[i];
-    el_sort(v, s->n, sizeof *v, by_run);
+    el_sort(v, s->n, sizeof *v, scan_by_run);
     for (size_t i = 0; i < s->n; i++) { /* of each run by step */
         bool same = i && strcmp(v[i]->run_id, v[i - 1]->run_id) == 0;
         int64_t at = written_sec(v[i]);
@@ -356,7 +356,7 @@ int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int6
         return -1;
     fs->list(fs->ctx, CKPT_PIN_DIR, pin_entry, &w);
     fs->list(fs->ctx, CKPT_LEASE_DIR, lease_entry, &w);
-    el_sort(s->v, s->n, sizeof *s->v, by_step);
+    el_sort(s->v, s->n, sizeof *s->v, scan_by_step);
     return order_runs(s, e);
 }
 
@@ -402,7 +402,7 @@ static bool is_state_by_content(const struct sniff *s)
 }
 
 /* Of a folder with nothing else this is the weights of somebody's format, which are not there. */
-static bool stands_in(const struct sniff *s)
+static bool scan_stands_in(const struct sniff *s)
 {
     return s->kind == SNIFF_POINTER || s->kind == SNIFF_ZEROS;
 }
@@ -433,6 +433,6 @@ bool scan_is_root(const struct ckpt_fs *fs, struct el_mem *mem)
         return true;
     fs->list(fs->ctx, "", is_file, &q);
     for (unsigned i = 0; i < q.n && !q.known; i++)
-        q.known = inspect_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && stands_in(&s)));
+        q.known = inspect_sniff(fs, q.v[i], &s) == 0 && (is_state_by_content(&s) || (!q.folders && scan_stands_in(&s)));
     return !q.known;
 }

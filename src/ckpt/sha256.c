@@ -19,7 +19,7 @@ static uint32_t turn(uint32_t x, unsigned n)
     return x >> n | x << (32 - n);
 }
 
-static void mix(struct sha256 *s, const unsigned char *block)
+static void sha256_mix(struct sha256 *s, const unsigned char *block)
 {
     uint32_t w[64], v[8];
     for (unsigned i = 0; i < 16; i++)
@@ -61,12 +61,12 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n)
         memcpy(s->block + used, p, k);
         if (used + k < 64)
             return;
-        mix(s, s->block);
+        sha256_mix(s, s->block);
         p += k;
         n -= k;
     }
     for (; n >= 64; p += 64, n -= 64)
-        mix(s, p);
+        sha256_mix(s, p);
     memcpy(s->block, p, n);
 }
 

@@ -6,7 +6,7 @@
 #include "util/parse.h"
 #include "util/utf8.h"
 
-static bool begins(const char *head, size_t n, const char *with)
+static bool sniff_begins(const char *head, size_t n, const char *with)
 {
     size_t k = strlen(with);
     return n >= k && memcmp(head, with, k) == 0;
@@ -20,7 +20,7 @@ static bool is_space(char c)
 /* Without regard to case, behind spaces and a byte order mark. */
 static bool begins_tag(const char *head, size_t n, const char *with)
 {
-    size_t at = begins(head, n, "\xef\xbb\xbf") ? 3 : 0;
+    size_t at = sniff_begins(head, n, "\xef\xbb\xbf") ? 3 : 0;
     while (at < n && is_space(head[at]))
         at++;
     for (; *with; with++, at++)
@@ -35,7 +35,7 @@ static bool all_zero(const char *p, size_t n)
 }
 
 /* UTF-8 without control characters, cut off anywhere. */
-static bool is_text(const char *p, size_t n)
+static bool sniff_is_text(const char *p, size_t n)
 {
     for (size_t i = 0, k; i < n; i += k) {
         k = el_utf8(p + i, n - i);
@@ -57,12 +57,12 @@ static bool is_safetensors(const char *p, size_t n)
 }
 
 /* The number behind a key at the beginning of a line. */
-static uint64_t number_of(const char *head, size_t n, const char *key)
+static uint64_t sniff_number_of(const char *head, size_t n, const char *key)
 {
     uint64_t v = 0;
     for (const char *p = head, *end = head + n; p < end; p++) {
         size_t digits = 0, k = strlen(key);
-        if ((p > head && p[-1] != '\n') || !begins(p, (size_t)(end - p), key))
+        if ((p > head && p[-1] != '\n') || !sniff_begins(p, (size_t)(end - p), key))
             continue;
         while (p + k + digits < end && p[k + digits] >= '0' && p[k + digits] <= '9')
             digits++;
@@ -84,12 +84,12 @@ static bool is_pointer(struct sniff *s, const char *p, size_t n)
         {"outs:\n- md5:", "a pointer of DVC", "dvc pull", "  size: "},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (!begins(p, n, kinds[i].begin))
+        if (!sniff_begins(p, n, kinds[i].begin))
             continue;
         s->kind = SNIFF_POINTER;
         s->what = kinds[i].what;
         s->cure = kinds[i].cure;
-        s->bytes = *kinds[i].size ? number_of(p, n, kinds[i].size) : 0;
+        s->bytes = *kinds[i].size ? sniff_number_of(p, n, kinds[i].size) : 0;
         return true;
     }
     return false;
@@ -110,7 +110,7 @@ static bool is_packed(struct sniff *s, const char *p, size_t n)
         {"7z\xbc\xaf\x27", "a 7z archive"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (begins(p, n, kinds[i].begin))
+        if (sniff_begins(p, n, kinds[i].begin))
             s->what = kinds[i].what;
     if (n >= 262 && memcmp(p + 257, "ustar", 5) == 0)
         s->what = "a tar archive";
@@ -149,17 +149,17 @@ void sniff(struct sniff *s, const char *head, size_t n)
         s->kind = SNIFF_DOCUMENT;
     else if (all_zero(head, n))
         s->kind = SNIFF_ZEROS;
-    else if (begins(head, n, "PK\3\4"))
+    else if (sniff_begins(head, n, "PK\3\4"))
         s->kind = SNIFF_ZIP, s->torch = names_pickle(head, n);
     else if (is_old(head, n))
         s->kind = SNIFF_OLD;
-    else if (begins(head, n, "\x93NUMPY"))
+    else if (sniff_begins(head, n, "\x93NUMPY"))
         s->kind = SNIFF_NPY;
     else if (n >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
         s->kind = SNIFF_PICKLE;
     else if (is_safetensors(head, n))
         s->kind = SNIFF_SAFETENSORS;
-    else if (is_text(head, n))
+    else if (sniff_is_text(head, n))
         s->kind = SNIFF_TEXT;
     if (s->kind == SNIFF_TEXT || s->kind == SNIFF_DOCUMENT) {
         size_t from = 0, k = 0;
@@ -197,5 +197,5 @@ bool sniff_zeros_in_front(const char *head, size_t n)
 
 bool sniff_padding(const char *p, size_t n)
 {
-    return begins(p, n, "PK\3\4") || (n && n < SNIFF_PAGE && all_zero(p, n));
+    return sniff_begins(p, n, "PK\3\4") || (n && n < SNIFF_PAGE && all_zero(p, n));
 }

@@ -6,18 +6,18 @@
 #include "ckpt/rank_files.h"
 #include "util/sort.h"
 
-static bool starts(const char *s, const char *with)
+static bool usual_files_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static const char *last_part(const char *name)
+static const char *usual_files_last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
 }
 
-static bool is_digit(char c)
+static bool usual_files_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -38,17 +38,17 @@ static bool is_note(const char *last)
 
 static bool is_hidden(const char *name)
 {
-    bool metadata = strcmp(last_part(name), ".metadata") == 0;
+    bool metadata = strcmp(usual_files_last_part(name), ".metadata") == 0;
     for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
-        if (*at == '.' && !(metadata && at == last_part(name)))
+        if (*at == '.' && !(metadata && at == usual_files_last_part(name)))
             return true;
     return false;
 }
 
-static bool is_usual(const char *name)
+static bool usual_files_is_usual(const char *name)
 {
     enum fmt_kind kind = fmt_kind(name);
-    const char *last = last_part(name);
+    const char *last = usual_files_last_part(name);
     if (kind == FMT_LEFTOVER || kind == FMT_DCP_DATA || is_hidden(name) || is_note(last))
         return false;
     return kind != FMT_OTHER || last == name;
@@ -58,29 +58,29 @@ static bool is_usual(const char *name)
 
 static bool is_ranks(const char *name)
 {
-    return starts(name, "mp_rank_") || starts(name, "tp_rank_");
+    return usual_files_starts(name, "mp_rank_") || usual_files_starts(name, "tp_rank_");
 }
 
 /* What is in the folder of a rank of Megatron or NeMo counts without the folder, whose form tells which parallel ranks
  * there are; a file of a rank of DeepSpeed without what its stage and its type put in front. */
-static const char *key_of(const char *name)
+static const char *usual_files_key_of(const char *name)
 {
     uint64_t data, model;
     if (!strchr(name, 'k')) /* no rank: names are compared often */
         return name;
     if (is_ranks(name) && strchr(name, '/'))
         return strchr(name, '/') + 1;
-    const char *last = last_part(name), *ranks = memmem(last, strlen(last), "mp_rank_", 8);
+    const char *last = usual_files_last_part(name), *ranks = memmem(last, strlen(last), "mp_rank_", 8);
     return ranks && rank_files_shard(name, &data, &model) != SHARD_NONE ? ranks : name;
 }
 
 /* Numbers are all one. */
 int usual_files_order(const char *a, const char *b)
 {
-    a = key_of(a);
-    b = key_of(b);
+    a = usual_files_key_of(a);
+    b = usual_files_key_of(b);
     while (*a && *b) {
-        if (is_digit(*a) && is_digit(*b)) {
+        if (usual_files_is_digit(*a) && usual_files_is_digit(*b)) {
             a += strspn(a, "0123456789");
             b += strspn(b, "0123456789");
         } else if (*a != *b) {
@@ -90,18 +90,18 @@ int usual_files_order(const char *a, const char *b)
             b++;
         }
     }
-    char x = is_digit(*a) ? '0' : *a, y = is_digit(*b) ? '0' : *b;
+    char x = usual_files_is_digit(*a) ? '0' : *a, y = usual_files_is_digit(*b) ? '0' : *b;
     return (x > y) - (x < y);
 }
 
-static int by_name(const void *a, const void *b)
+static int usual_files_by_name(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
     int c = usual_files_order(x, y);
     return c ? c : strcmp(x, y);
 }
 
-static int with_name(const void *item, const void *name)
+static int usual_files_with_name(const void *item, const void *name)
 {
     return usual_files_order(*(char *const *)item, name);
 }
@@ -109,13 +109,13 @@ static int with_name(const void *item, const void *name)
 static bool is_one_of_many(const char *name)
 {
     struct fmt_member m;
-    const char *key = key_of(name);
+    const char *key = usual_files_key_of(name);
     return key != name || is_ranks(key) || fmt_member(name, &m);
 }
 
 /* Of a numbered set one is enough, and of what each rank of a known format has, for that says how many there are: that
  * it is here at all is what counts. */
-static size_t once_each(const char **v, size_t n)
+static size_t usual_files_once_each(const char **v, size_t n)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
@@ -135,15 +135,15 @@ int usual_files_take(struct usual_files *u, const char *const *names, size_t nam
     bool *of_rank = el_alloc(mem, names_n * sizeof *of_rank);
     const char **taken = el_alloc(mem, names_n * sizeof *taken);
     for (size_t i = 0; of_rank && i < names_n; i++)
-        of_rank[i] = !is_usual(names[i]);
+        of_rank[i] = !usual_files_is_usual(names[i]);
     for (size_t i = 0; of_rank && i < ranks; i++)
         of_rank[list[i].of] = true;
     for (size_t i = 0; of_rank && taken && i < names_n; i++)
         if (!of_rank[i])
             taken[n++] = names[i];
     if (of_rank && taken) {
-        el_sort(taken, n, sizeof *taken, by_name);
-        n = once_each(taken, n);
+        el_sort(taken, n, sizeof *taken, usual_files_by_name);
+        n = usual_files_once_each(taken, n);
         n = n > USUAL_FILES_MAX ? 0 : n;
         u->v = el_alloc(mem, n * sizeof *u->v);
     }
@@ -166,9 +166,9 @@ void usual_files_free(struct usual_files *u, struct el_mem *mem)
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-static size_t first_of(const struct usual_files *u, const char *name)
+static size_t usual_files_first_of(const struct usual_files *u, const char *name)
 {
-    return el_first(u->v, u->n, sizeof *u->v, name, with_name);
+    return el_first(u->v, u->n, sizeof *u->v, name, usual_files_with_name);
 }
 
 size_t usual_files_next(const struct usual_files *u, size_t i)
@@ -181,13 +181,13 @@ size_t usual_files_next(const struct usual_files *u, size_t i)
 
 size_t usual_files_count(const struct usual_files *u, const char *name)
 {
-    size_t i = first_of(u, name);
+    size_t i = usual_files_first_of(u, name);
     return i < u->n && usual_files_order(u->v[i], name) == 0 ? usual_files_next(u, i) - i : 0;
 }
 
 bool usual_files_has(const struct usual_files *u, const char *name)
 {
-    for (size_t i = first_of(u, name); i < u->n && usual_files_order(u->v[i], name) == 0; i++)
+    for (size_t i = usual_files_first_of(u, name); i < u->n && usual_files_order(u->v[i], name) == 0; i++)
         if (strcmp(u->v[i], name) == 0)
             return true;
     return false;

@@ -9,12 +9,12 @@
 
 enum { TOLD_MAX = 20, RANKS_MAX = 100000 };
 
-static bool starts(const char *s, const char *with)
+static bool verify_counts_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static const char *last_part(const char *name)
+static const char *verify_counts_last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
@@ -29,7 +29,7 @@ struct shards {
     bool universal;              /* divided anew: each parameter has a folder */
 };
 
-static int by_text(const void *a, const void *b)
+static int verify_counts_by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -43,7 +43,7 @@ static void shard_name(const struct inspect *l, const struct shards *s, enum sha
     uint64_t x, y;
     for (size_t i = s->first; i < s->end && kind != SHARD_MODEL && !prefix_n; i++)
         if (rank_files_shard(l->names[i], &x, &y) == kind) {
-            prefix = last_part(l->names[i]);
+            prefix = verify_counts_last_part(l->names[i]);
             prefix_n = (int)(strstr(prefix, "zero_pp_rank_") - prefix);
             break;
         }
@@ -74,7 +74,7 @@ static void check_kind(struct verify *v, const struct inspect *l, const struct s
 }
 
 /* Files of another world beside them are what another run has left. */
-static void check_worlds(struct verify *v, const struct inspect *l, const struct shards *s)
+static void verify_counts_check_worlds(struct verify *v, const struct inspect *l, const struct shards *s)
 {
     uint64_t data, model, partitions = 0;
     for (size_t i = s->first; i < s->end; i++) {
@@ -89,7 +89,7 @@ static void check_worlds(struct verify *v, const struct inspect *l, const struct
     }
 }
 
-static void check_shards(struct verify *v, const struct inspect *l, const struct shards *s)
+static void verify_counts_check_shards(struct verify *v, const struct inspect *l, const struct shards *s)
 {
     char folder[CKPT_PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", (int)(s->folder_n ? s->folder_n - 1 : 0), l->names[s->first]);
@@ -97,7 +97,7 @@ static void check_shards(struct verify *v, const struct inspect *l, const struct
         verify_find(v, CKPT_UNSUPPORTED, folder, "it is of more than 100000 ranks, which are not checked");
         return;
     }
-    check_worlds(v, l, s);
+    verify_counts_check_worlds(v, l, s);
     if (s->models || (s->optimizers && !s->parameters && s->stage < 3))
         check_kind(v, l, s, SHARD_MODEL);
     if (s->parameters || s->stage >= 3)
@@ -126,7 +126,7 @@ static void see_shard(const struct verify *v, const struct inspect *l, size_t i,
 
 static size_t folder_of(const char *name)
 {
-    return (size_t)(last_part(name) - name);
+    return (size_t)(verify_counts_last_part(name) - name);
 }
 
 static bool has_below(const struct inspect *l, const char *folder, size_t n, const char *name)
@@ -135,8 +135,8 @@ static bool has_below(const struct inspect *l, const char *folder, size_t n, con
     const char *key = path;
     if (snprintf(path, sizeof path, "%.*s%s/", (int)n, folder, name) >= (int)sizeof path)
         return false;
-    size_t i = el_first(l->names, l->n, sizeof *l->names, &key, by_text);
-    return i < l->n && starts(l->names[i], path);
+    size_t i = el_first(l->names, l->n, sizeof *l->names, &key, verify_counts_by_text);
+    return i < l->n && verify_counts_starts(l->names[i], path);
 }
 
 /* Each folder that has such files.  Names are sorted, so what lies in a folder lies together, but for its folders. */
@@ -155,7 +155,7 @@ static void check_deepspeed(struct verify *v, const struct inspect *l)
                 last = k;
             }
         s.end = last + 1;
-        check_shards(v, l, &s);
+        verify_counts_check_shards(v, l, &s);
         i = last;
     }
 }
@@ -178,7 +178,7 @@ static uint64_t world_of(const struct verify *v, const struct rank_files *set, s
 
 /* A file of rank 0 that knows of more ranks, and is the only one: neither other checkpoints nor a manifest, which were
  * written by the same, can say whether the rest is missing. */
-static void emit_alone(struct verify *v, const char *name, uint64_t world)
+static void verify_counts_emit_alone(struct verify *v, const char *name, uint64_t world)
 {
     char text[200];
     snprintf(text, sizeof text,
@@ -243,7 +243,7 @@ static void check_set(struct verify *v, const struct rank_files *set, size_t n, 
     if (*why)
         tell_ranks(v, s->name, &gaps, why);
     else if (told > 1 && !each)
-        emit_alone(v, s->name, told);
+        verify_counts_emit_alone(v, s->name, told);
 }
 
 static void check_numbers(struct verify *v, const struct inspect *l)
@@ -292,7 +292,7 @@ static void check_random(struct verify *v, const struct inspect *l)
         return;
     fmt_missing_add(&missing, n, ranks);
     snprintf(why, sizeof why, "there were %llu ranks, as %.80s says", (unsigned long long)ranks,
-             last_part(l->names[says]));
+             verify_counts_last_part(l->names[says]));
     tell_ranks(v, l->names[last], &missing, why);
 }
 
@@ -300,7 +300,7 @@ static void check_random(struct verify *v, const struct inspect *l)
  */
 
 /* `latest` of DeepSpeed, wherever it lies, names a folder beside it. */
-static void check_latest(struct verify *v, const struct inspect *l, const char *name)
+static void verify_counts_check_latest(struct verify *v, const struct inspect *l, const char *name)
 {
     char *text, words[300], shown[EL_SHOW_MAX];
     size_t n, folder = folder_of(name);
@@ -328,6 +328,6 @@ void verify_counts(struct verify *v, const struct inspect *l)
     check_random(v, l);
     verify_folders(v, l);
     for (size_t i = 0; i < l->n; i++)
-        if (strcmp(last_part(l->names[i]), CKPT_LATEST_FILE) == 0)
-            check_latest(v, l, l->names[i]);
+        if (strcmp(verify_counts_last_part(l->names[i]), CKPT_LATEST_FILE) == 0)
+            verify_counts_check_latest(v, l, l->names[i]);
 }

@@ -37,7 +37,7 @@ struct verify_cross_told {
     unsigned n;
 };
 
-static bool is_news(struct verify_cross_told *t, const char *name)
+static bool verify_cross_is_news(struct verify_cross_told *t, const char *name)
 {
     uint32_t digest = crc32c(0, name, strlen(name));
     for (unsigned i = 0; i < t->n; i++)
@@ -58,14 +58,14 @@ struct index {
     unsigned lacking; /* so many tensors are not in their file */
 };
 
-static int with_name(const void *item, const void *name)
+static int verify_cross_with_name(const void *item, const void *name)
 {
     return strcmp((*(struct tensor *const *)item)->name, name);
 }
 
 size_t verify_first_of(const struct tensors *t, const char *name)
 {
-    return el_first(t->v, t->n, sizeof *t->v, name, with_name);
+    return el_first(t->v, t->n, sizeof *t->v, name, verify_cross_with_name);
 }
 
 static int index_entry(void *arg, const char *tensor, const char *file)
@@ -89,7 +89,7 @@ static int index_entry(void *arg, const char *tensor, const char *file)
     const char *last = strrchr(x->name, '/');
     if (!missing && strstr(last ? last : x->name, "optim"))
         return 0;
-    if (missing ? !is_news(&x->missing, file) : x->lacking++ >= FILES_TOLD)
+    if (missing ? !verify_cross_is_news(&x->missing, file) : x->lacking++ >= FILES_TOLD)
         return 0;
     snprintf(text, sizeof text, missing ? "%s is missing, with tensor \"%s\"" : "%s has no tensor \"%s\"", shown,
              el_show(tensor, name));
@@ -118,7 +118,7 @@ static int check_index(struct verify *v, const struct inspect *l, const char *na
 
 /* --- sets of files ------------------------------------------------------------------------------------------------ */
 
-static void tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
+static void verify_cross_tell_gap(void *arg, const char *name, const struct fmt_missing *missing, uint64_t total)
 {
     char text[200], numbers[FMT_MISSING_TEXT];
     bool one = missing->n == 1;
@@ -165,7 +165,7 @@ int verify_cross(struct verify *v, const struct inspect *l, struct el_err *e)
         dcp |= fmt_kind(l->names[i]) == FMT_DCP_METADATA;
     if (!dcp) /* whose shapes are told */
         tensors_infer(&v->tensors);
-    if (fmt_gaps((const char *const *)l->names, l->n, v->mem, tell_gap, v, e))
+    if (fmt_gaps((const char *const *)l->names, l->n, v->mem, verify_cross_tell_gap, v, e))
         return -1;
     for (size_t i = 0; i < l->n; i++)
         if (fmt_kind(l->names[i]) == FMT_INDEX && !damaged)
@@ -208,7 +208,7 @@ static int add_span(struct verify_cross_dcp *d, size_t file, uint64_t from, uint
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int verify_cross_by_place(const void *a, const void *b)
 {
     const struct verify_cross_span *x = a, *y = b;
     int c = x->file < y->file ? -1 : x->file > y->file;
@@ -242,7 +242,7 @@ static void check_between(struct verify_cross_dcp *d, size_t file, uint64_t from
 
 static void check_spans(struct verify_cross_dcp *d)
 {
-    el_sort(d->spans, d->spans_n, sizeof *d->spans, by_place);
+    el_sort(d->spans, d->spans_n, sizeof *d->spans, verify_cross_by_place);
     for (size_t i = 0; i < d->spans_n;) {
         size_t file = d->spans[i].file;
         uint64_t at = 0;
@@ -267,7 +267,7 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
     }
     size_t at = inspect_find(d->l, path);
     if (at == SIZE_MAX) {
-        if (is_news(&d->missing, path)) {
+        if (verify_cross_is_news(&d->missing, path)) {
             snprintf(text, sizeof text, "it is missing, with \"%s\"", shown);
             verify_find(d->v, CKPT_INCOMPLETE, path, text);
         }
@@ -297,7 +297,7 @@ static int dcp_item(void *arg, const struct fmt_dcp_item *item)
     return tensors_add(&d->v->tensors, &t, d->e);
 }
 
-static int read_metadata(struct verify *v, const struct inspect *l, const char *name, struct el_err *e)
+static int verify_cross_read_metadata(struct verify *v, const struct inspect *l, const char *name, struct el_err *e)
 {
     char folder[CKPT_PATH_MAX];
     const char *slash = strrchr(name, '/');
@@ -372,7 +372,7 @@ static int check_room(struct verify *v, const struct inspect *l, struct el_err *
 int verify_dcp(struct verify *v, const struct inspect *l, struct el_err *e)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (fmt_kind(l->names[i]) == FMT_DCP_METADATA && read_metadata(v, l, l->names[i], e))
+        if (fmt_kind(l->names[i]) == FMT_DCP_METADATA && verify_cross_read_metadata(v, l, l->names[i], e))
             return -1;
     check_folders(v, l);
     tensors_sort(&v->tensors);
@@ -387,7 +387,7 @@ static bool is_dir(const struct ckpt_fs *fs, const char *name)
     return fs->stat(fs->ctx, name, &st) == 0 && st.kind == FS_DIR;
 }
 
-static void check_latest(struct verify *v, const struct ckpt_fs *fs)
+static void verify_cross_check_latest(struct verify *v, const struct ckpt_fs *fs)
 {
     char *text, words[300], shown[EL_SHOW_MAX];
     size_t n;
@@ -436,6 +436,6 @@ static void check_tracker(struct verify *v, const struct ckpt_fs *fs)
 void verify_hints(struct verify *v, const struct ckpt_fs *fs)
 {
     v->end = v->end ? v->end : &v->findings;
-    check_latest(v, fs);
+    verify_cross_check_latest(v, fs);
     check_tracker(v, fs);
 }

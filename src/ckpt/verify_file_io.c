@@ -202,7 +202,7 @@ static bool more_than_zeros(struct verify_job *j, struct inspect_file *f)
     return false;
 }
 
-static bool ends(const char *name, const char *with)
+static bool verify_file_ends(const char *name, const char *with)
 {
     size_t n = strlen(name), k = strlen(with);
     return n >= k && strcmp(name + n - k, with) == 0;
@@ -213,7 +213,7 @@ static bool is_prose(const char *name)
 {
     static const char *const kinds[] = {".md", ".html", ".htm", ".xml", ".svg", ".txt", ".rst", ".py"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (ends(name, kinds[i]))
+        if (verify_file_ends(name, kinds[i]))
             return true;
     return false;
 }
@@ -221,7 +221,7 @@ static bool is_prose(const char *name)
 /* Files that are memory of a program, and may well be zeros or empty. */
 static bool is_raw(const char *name)
 {
-    return ends(name, ".swp") || ends(name, ".raw") || ends(name, ".dat");
+    return verify_file_ends(name, ".swp") || verify_file_ends(name, ".raw") || verify_file_ends(name, ".dat");
 }
 
 /* So begins a pickle of protocol 0, which is a text and ends with its operation to stop.  What accelerate calls so is
@@ -238,7 +238,8 @@ static bool may_be_text(struct verify_job *j, struct inspect_file *f, enum fmt_k
 }
 
 /* What stands in the place of a file is told of any file; what is no state by its name may be empty, or a text. */
-static bool stands_in(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind, const struct sniff *s)
+static bool verify_file_stands_in(struct verify_job *j, struct inspect_file *f, enum fmt_kind kind,
+                                  const struct sniff *s)
 {
     const char *name = j->l->names[j->file];
     bool data = fmt_is_state(kind) || kind == FMT_JSON || kind == FMT_DATA || j->l->one;
@@ -383,7 +384,7 @@ void verify_file(struct verify_job *j)
             s.kind = SNIFF_ZEROS;
         if (is_opaque(j, kind, &s)) {
             check_beginning(j, kind, &s);
-        } else if (stands_in(j, &f, kind, &s)) {
+        } else if (verify_file_stands_in(j, &f, kind, &s)) {
             if (!j->err.status)
                 sniff_fail(&s, &j->err);
         } else if (kind == FMT_SAFETENSORS && s.kind == SNIFF_ZIP) {

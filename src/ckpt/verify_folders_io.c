@@ -6,18 +6,18 @@
 #include "ckpt/verify_private.h"
 #include "util/parse.h"
 
-static bool starts(const char *s, const char *with)
+static bool verify_folders_starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-static const char *last_part(const char *name)
+static const char *verify_folders_last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
 }
 
-static bool has(const struct inspect *l, const char *name)
+static bool verify_folders_has(const struct inspect *l, const char *name)
 {
     return inspect_find(l, name) != SIZE_MAX;
 }
@@ -26,7 +26,7 @@ static bool has(const struct inspect *l, const char *name)
 static bool has_some(const struct inspect *l, const char *begin)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (starts(l->names[i], begin) && fmt_kind(l->names[i]) != FMT_LEFTOVER)
+        if (verify_folders_starts(l->names[i], begin) && fmt_kind(l->names[i]) != FMT_LEFTOVER)
             return true;
     return false;
 }
@@ -39,7 +39,7 @@ static bool is_weights(const char *name)
                                          "custom_checkpoint_", "tokenizer"};
     enum fmt_kind kind = fmt_kind(name);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (starts(name, others[i]) || starts(last_part(name), others[i]))
+        if (verify_folders_starts(name, others[i]) || verify_folders_starts(verify_folders_last_part(name), others[i]))
             return false;
     return fmt_is_state(kind) && kind != FMT_INDEX;
 }
@@ -56,9 +56,9 @@ static bool has_weights(const struct inspect *l)
 static bool has_optimizer(const struct inspect *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        const char *last = last_part(l->names[i]);
-        if (starts(l->names[i], "optimizer") || starts(l->names[i], "global_step") || strstr(last, "optimizer") ||
-            strstr(last, "_optim_states.pt") || strstr(last, "_model_states.pt"))
+        const char *last = verify_folders_last_part(l->names[i]);
+        if (verify_folders_starts(l->names[i], "optimizer") || verify_folders_starts(l->names[i], "global_step") ||
+            strstr(last, "optimizer") || strstr(last, "_optim_states.pt") || strstr(last, "_model_states.pt"))
             return true;
     }
     return false;
@@ -69,8 +69,9 @@ static bool has_optimizer(const struct inspect *l)
 /* "checkpoint-500": so a Trainer calls its folders. */
 static bool is_called_so(const struct inspect *l)
 {
-    const char *last = last_part(l->dir);
-    return starts(last, "checkpoint-") && last[11] && strspn(last + 11, "0123456789") == strlen(last + 11);
+    const char *last = verify_folders_last_part(l->dir);
+    return verify_folders_starts(last, "checkpoint-") && last[11] &&
+           strspn(last + 11, "0123456789") == strlen(last + 11);
 }
 
 /* trainer_state.json is written last.  A model alone has none, nor has one that was saved for use, with its arguments;
@@ -78,34 +79,36 @@ static bool is_called_so(const struct inspect *l)
  */
 static void check_unfinished(struct verify *v, const struct inspect *l)
 {
-    bool arguments = has(l, "training_args.bin"), random = has(l, "rng_state.pth") || has_some(l, "rng_state_");
-    bool state = has(l, "optimizer.pt") || has(l, "scheduler.pt") || random || has_some(l, "global_step") ||
-                 has(l, "scaler.pt") || has_some(l, "optimizer_0/") || has_some(l, "pytorch_model_fsdp_0/") ||
-                 has(l, "optimizer.bin");
-    if (has(l, "trainer_state.json") || l->others)
+    bool arguments = verify_folders_has(l, "training_args.bin"),
+         random = verify_folders_has(l, "rng_state.pth") || has_some(l, "rng_state_");
+    bool state = verify_folders_has(l, "optimizer.pt") || verify_folders_has(l, "scheduler.pt") || random ||
+                 has_some(l, "global_step") || verify_folders_has(l, "scaler.pt") || has_some(l, "optimizer_0/") ||
+                 has_some(l, "pytorch_model_fsdp_0/") || verify_folders_has(l, "optimizer.bin");
+    if (verify_folders_has(l, "trainer_state.json") || l->others)
         return;
-    if ((arguments && (state || is_called_so(l))) || (random && has(l, "optimizer.pt") && has(l, "scheduler.pt")))
+    if ((arguments && (state || is_called_so(l))) ||
+        (random && verify_folders_has(l, "optimizer.pt") && verify_folders_has(l, "scheduler.pt")))
         verify_find(v, CKPT_INCOMPLETE, "trainer_state.json", "it is missing: a Trainer writes it last");
 }
 
 /* A Trainer saves its schedule with the optimizer, and goes on without both if one of them is not there. */
 static void check_optimizer(struct verify *v, const struct inspect *l)
 {
-    if (l->others || !has(l, "trainer_state.json"))
+    if (l->others || !verify_folders_has(l, "trainer_state.json"))
         return;
-    bool optimizer = has_optimizer(l), random = has(l, "rng_state.pth") || has_some(l, "rng_state_");
-    if (!optimizer && (has(l, "scheduler.pt") || random))
+    bool optimizer = has_optimizer(l), random = verify_folders_has(l, "rng_state.pth") || has_some(l, "rng_state_");
+    if (!optimizer && (verify_folders_has(l, "scheduler.pt") || random))
         verify_find(v, CKPT_INCOMPLETE, "",
-                    has(l, "scheduler.pt") ? "there is a scheduler.pt, but no optimizer"
-                                           : "there is the state of random numbers, but no optimizer");
-    else if (has(l, "optimizer.pt") && !has(l, "scheduler.pt"))
+                    verify_folders_has(l, "scheduler.pt") ? "there is a scheduler.pt, but no optimizer"
+                                                          : "there is the state of random numbers, but no optimizer");
+    else if (verify_folders_has(l, "optimizer.pt") && !verify_folders_has(l, "scheduler.pt"))
         verify_find(v, CKPT_INCOMPLETE, "", "there is an optimizer.pt, but no scheduler.pt");
 }
 
 /* What says that a model is there, without one. */
 static void check_model(struct verify *v, const struct inspect *l)
 {
-    bool state = has(l, "trainer_state.json"), adapter = has(l, "adapter_config.json");
+    bool state = verify_folders_has(l, "trainer_state.json"), adapter = verify_folders_has(l, "adapter_config.json");
     if (l->n && (state || adapter) && !l->others && !has_weights(l))
         verify_find(v, CKPT_INCOMPLETE, "",
                     adapter ? "there is an adapter_config.json, but no adapter_model"
@@ -113,10 +116,11 @@ static void check_model(struct verify *v, const struct inspect *l)
 }
 
 /* transformers writes the index behind the files of a model, and reads none of them without it. */
-static void check_shards(struct verify *v, const struct inspect *l)
+static void verify_folders_check_shards(struct verify *v, const struct inspect *l)
 {
     static const char *const models[] = {"model", "pytorch_model"};
-    bool folder = has(l, "trainer_state.json") || has(l, "config.json") || has(l, "training_args.bin");
+    bool folder = verify_folders_has(l, "trainer_state.json") || verify_folders_has(l, "config.json") ||
+                  verify_folders_has(l, "training_args.bin");
     for (size_t i = 0; folder && !l->others && i < l->n; i++) {
         struct fmt_member m;
         if (strchr(l->names[i], '/') || !fmt_is_state(fmt_kind(l->names[i])) || !fmt_member(l->names[i], &m) || m.n < 2)
@@ -124,7 +128,7 @@ static void check_shards(struct verify *v, const struct inspect *l)
         for (size_t k = 0; k < sizeof models / sizeof models[0]; k++) {
             char index[80], text[160];
             size_t n = strlen(models[k]);
-            if (!starts(l->names[i], models[k]) || m.number_at != n + 1 || l->names[i][n] != '-')
+            if (!verify_folders_starts(l->names[i], models[k]) || m.number_at != n + 1 || l->names[i][n] != '-')
                 continue;
             snprintf(index, sizeof index, "%s%.40s.index", models[k], l->names[i] + m.count_end);
             if (has_some(l, index))
@@ -149,7 +153,7 @@ static void check_first(struct verify *v, const struct inspect *l)
                                         {"scheduler.bin", "scheduler_1.bin"}};
     char text[80];
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
-        if (has(l, of[i][0]) || !has(l, of[i][1]))
+        if (verify_folders_has(l, of[i][0]) || !verify_folders_has(l, of[i][1]))
             continue;
         snprintf(text, sizeof text, "it is missing: there is %s", of[i][1]);
         verify_find(v, CKPT_INCOMPLETE, of[i][0], text);
@@ -170,10 +174,10 @@ static bool has_model(const struct inspect *l)
  * numbers of each rank.  A model that is not prepared has no optimizer, and an optimizer need have no schedule. */
 static void check_accelerate(struct verify *v, const struct inspect *l)
 {
-    bool random = has_some(l, "random_states_"), optimizer = has(l, "optimizer.bin"),
-         schedule = has(l, "scheduler.bin"), sampler = has(l, "sampler.bin");
-    bool called_so = (optimizer || schedule) && has_model(l) && !has(l, "training_args.bin");
-    if (l->others || !(random || sampler || called_so) || has(l, "trainer_state.json"))
+    bool random = has_some(l, "random_states_"), optimizer = verify_folders_has(l, "optimizer.bin"),
+         schedule = verify_folders_has(l, "scheduler.bin"), sampler = verify_folders_has(l, "sampler.bin");
+    bool called_so = (optimizer || schedule) && has_model(l) && !verify_folders_has(l, "training_args.bin");
+    if (l->others || !(random || sampler || called_so) || verify_folders_has(l, "trainer_state.json"))
         return;
     if (!has_weights(l) && (optimizer || schedule || sampler))
         verify_find(v, CKPT_INCOMPLETE, "",
@@ -196,15 +200,15 @@ static void check_common(struct verify *v, const struct inspect *l)
     char path[CKPT_PATH_MAX], *text;
     size_t n;
     for (size_t i = 0; i < l->n; i++) {
-        int folder = (int)(last_part(l->names[i]) - l->names[i]);
+        int folder = (int)(verify_folders_last_part(l->names[i]) - l->names[i]);
         if (strcmp(l->names[i] + folder, ".metadata") != 0)
             continue;
         snprintf(path, sizeof path, "%.*scommon.pt", folder, l->names[i]);
-        bool common = has(l, path);
+        bool common = verify_folders_has(l, path);
         snprintf(path, sizeof path, "%.*smetadata.json", folder, l->names[i]);
-        if (common && !has(l, path))
+        if (common && !verify_folders_has(l, path))
             verify_find(v, CKPT_INCOMPLETE, path, "it is missing: Megatron reads nothing without it");
-        if (common || !has(l, path) || verify_read(l, path, CKPT_PATH_MAX, v->mem, &text, &n) < 0)
+        if (common || !verify_folders_has(l, path) || verify_read(l, path, CKPT_PATH_MAX, v->mem, &text, &n) < 0)
             continue;
         snprintf(path, sizeof path, "%.*scommon.pt", folder, l->names[i]);
         if (strstr(text, "\"sharded_backend\""))
@@ -216,8 +220,9 @@ static void check_common(struct verify *v, const struct inspect *l)
 /* "epoch=1-step=10.ckpt", a folder: what is not divided among the ranks is in a file that Lightning writes last. */
 static void check_lightning(struct verify *v, const struct inspect *l)
 {
-    const char *last = last_part(l->dir), *end = strstr(last, ".ckpt");
-    if (strstr(last, "step=") && end && !end[5] && has(l, ".metadata") && !has(l, "meta.pt") && !l->others)
+    const char *last = verify_folders_last_part(l->dir), *end = strstr(last, ".ckpt");
+    if (strstr(last, "step=") && end && !end[5] && verify_folders_has(l, ".metadata") &&
+        !verify_folders_has(l, "meta.pt") && !l->others)
         verify_find(v, CKPT_INCOMPLETE, "meta.pt", "it is missing: Lightning writes it last");
 }
 
@@ -230,7 +235,7 @@ static void check_marker(struct verify *v, const struct inspect *l)
         l->fs->stat(l->fs->ctx, path, &st) < 0)
         return;
     snprintf(text, sizeof text, "%.120s beside it says that it was not written to its end",
-             el_show_path(last_part(path), shown, sizeof shown));
+             el_show_path(verify_folders_last_part(path), shown, sizeof shown));
     verify_find(v, CKPT_INCOMPLETE, "", text);
 }
 
@@ -239,7 +244,7 @@ void verify_folders(struct verify *v, const struct inspect *l)
     check_unfinished(v, l);
     check_model(v, l);
     check_optimizer(v, l);
-    check_shards(v, l);
+    verify_folders_check_shards(v, l);
     check_accelerate(v, l);
     check_common(v, l);
     check_lightning(v, l);

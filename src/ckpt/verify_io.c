@@ -115,7 +115,7 @@ static void run_sum(struct verify_job *j)
     el_free(&j->mem, piece);
 }
 
-static void work(void *ctx)
+static void verify_work(void *ctx)
 {
     struct verify_job *j = ctx;
     j->mem = EL_MEM_INIT(JOB_MEMORY_MAX);
@@ -142,14 +142,14 @@ struct crew {
     size_t left;
 };
 
-static void done(void *ctx)
+static void verify_done(void *ctx)
 {
     struct crew *c = ctx;
     if (--c->left == 0)
         loop_stop(c->loop);
 }
 
-static void tick(void *ctx)
+static void verify_tick(void *ctx)
 {
     struct crew *c = ctx;
     c->v->progress(c->v->progress_ctx, atomic_load_explicit(&c->v->done, memory_order_relaxed), c->all_bytes);
@@ -164,12 +164,12 @@ struct hand {
 
 static void hand_work(void *ctx)
 {
-    work(((struct hand *)ctx)->job);
+    verify_work(((struct hand *)ctx)->job);
 }
 
 static void hand_done(void *ctx)
 {
-    done(((struct hand *)ctx)->crew);
+    verify_done(((struct hand *)ctx)->crew);
 }
 
 static int run_crew(struct crew *c, struct verify_job *jobs, struct hand *hands, size_t n, struct el_err *e)
@@ -186,7 +186,7 @@ static int run_crew(struct crew *c, struct verify_job *jobs, struct hand *hands,
             return -1; /* the first one: nothing runs yet */
     }
     if (c->v->progress) {
-        c->timer = loop_timer_new(c->loop, tick, c);
+        c->timer = loop_timer_new(c->loop, verify_tick, c);
         loop_timer_at(c->timer, loop_now(c->loop) + PROGRESS_EVERY);
     }
     loop_run(c->loop);
@@ -199,7 +199,7 @@ int verify_run(struct verify *v, struct verify_job *jobs, size_t n, uint64_t all
     int r = 0;
     if (v->threads <= 1 && !v->progress) {
         for (size_t i = 0; i < n; i++)
-            work(&jobs[i]);
+            verify_work(&jobs[i]);
         return 0;
     }
     c.jobs = el_alloc(v->mem, n * sizeof *c.jobs);
@@ -243,7 +243,7 @@ static void name_tensors(const struct verify *v, struct verify_job *j)
 }
 
 /* What the jobs found, in their order, so that the same damage is told in the same words. */
-static int collect(struct verify *v, struct verify_job *jobs, size_t n, struct el_err *e)
+static int verify_collect(struct verify *v, struct verify_job *jobs, size_t n, struct el_err *e)
 {
     int r = 0;
     for (size_t i = 0; i < n; i++) {
@@ -410,7 +410,7 @@ int verify_dir(struct verify *v, const struct inspect *l, struct el_err *e)
     assert(k == n);
     int r = verify_run(v, jobs, n, bytes, e);
     if (!r)
-        r = collect(v, jobs, n, e);
+        r = verify_collect(v, jobs, n, e);
     el_free(v->mem, jobs);
     if (!r)
         r = verify_cross(v, l, e);
@@ -438,7 +438,7 @@ int verify_sum(struct verify *v, const struct inspect *l, struct manifest_file *
     if (!r)
         r = verify_run(v, jobs, l->n, l->bytes, e);
     if (!r)
-        r = collect(v, jobs, l->n, e);
+        r = verify_collect(v, jobs, l->n, e);
     el_free(v->mem, jobs);
     return r;
 }

@@ -73,7 +73,7 @@ struct having {
     bool gap, goes;
 };
 
-static void add(struct having *h, bool has)
+static void verify_others_add(struct having *h, bool has)
 {
     h->goes = h->goes || (has && h->gap);
     h->gap = h->n && (h->gap || !has);
@@ -86,7 +86,7 @@ static struct having have_more(const struct scan_entry *of, const struct before 
     struct having h = {0};
     size_t here = usual_files_count(&of->usual, name);
     for (size_t i = 0; i < b->n; i++)
-        add(&h, usual_files_count(&b->v[i]->usual, name) > here);
+        verify_others_add(&h, usual_files_count(&b->v[i]->usual, name) > here);
     return h;
 }
 
@@ -94,7 +94,7 @@ static struct having have_set(const struct before *b, const struct scan_entry *i
 {
     struct having h = {0};
     for (size_t i = 0; i < b->n; i++)
-        add(&h, rank_files_find(&b->v[i]->sets, b->v[i]->step, set, its->step) != NULL);
+        verify_others_add(&h, rank_files_find(&b->v[i]->sets, b->v[i]->step, set, its->step) != NULL);
     return h;
 }
 

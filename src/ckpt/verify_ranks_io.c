@@ -12,7 +12,7 @@ enum { META_MAX = 256 << 20, DIMS = 3, GRID_MAX = 100000, FILES_MAX = 16, TOLD_M
  */
 
 /* ATorch: files of another world beside them are what another run has left, and nobody notices when loading. */
-static void check_worlds(struct verify *v, const struct inspect *l)
+static void verify_ranks_check_worlds(struct verify *v, const struct inspect *l)
 {
     uint64_t world = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -139,7 +139,7 @@ static int check_atorch(struct verify *v, const struct inspect *l, struct el_err
 {
     struct tensors pieces = {.mem = v->mem};
     int r = 0;
-    check_worlds(v, l);
+    verify_ranks_check_worlds(v, l);
     for (size_t i = 0; !r && i < l->n; i++)
         if (strncmp(l->names[i], "flat_meta.", 10) == 0)
             r = read_meta(v, l, l->names[i], &pieces, e);
@@ -154,7 +154,7 @@ static int check_atorch(struct verify *v, const struct inspect *l, struct el_err
  */
 
 /* Digits, as the number of a rank has. */
-static bool take_number(const char **at, unsigned *number)
+static bool verify_ranks_take_number(const char **at, unsigned *number)
 {
     unsigned digits = 0;
     for (*number = 0; **at >= '0' && **at <= '9' && digits < 5; (*at)++, digits++)
@@ -164,7 +164,7 @@ static bool take_number(const char **at, unsigned *number)
 
 /* mp_rank_TT[_PPP][_EEE]/file, of NeMo tp_rank_TT_pp_rank_PPP/file: the numbers, and how many there are; 0: another
  * name. */
-static unsigned place_of(const char *name, unsigned at[DIMS], const char **file)
+static unsigned verify_ranks_place_of(const char *name, unsigned at[DIMS], const char **file)
 {
     unsigned n = 0;
     bool nemo = strncmp(name, "tp_rank_", 8) == 0;
@@ -174,7 +174,7 @@ static unsigned place_of(const char *name, unsigned at[DIMS], const char **file)
         name++;
         if (nemo && n == 1 && strncmp(name, "pp_rank_", 8) == 0)
             name += 8;
-        if (!take_number(&name, &at[n]))
+        if (!verify_ranks_take_number(&name, &at[n]))
             return 0;
     }
     *file = name + 1;
@@ -188,7 +188,7 @@ static unsigned files_of(const struct inspect *l, const char *files[FILES_MAX])
     const char *file;
     for (size_t i = 0; i < l->n && n < FILES_MAX; i++) {
         unsigned k = 0;
-        if (!place_of(l->names[i], at, &file))
+        if (!verify_ranks_place_of(l->names[i], at, &file))
             continue;
         while (k < n && strcmp(files[k], file) != 0)
             k++;
@@ -204,7 +204,7 @@ static unsigned grid_of(struct verify *v, const struct inspect *l, unsigned most
     unsigned at[DIMS], dims = 0;
     const char *file;
     for (size_t i = 0; i < l->n; i++) {
-        unsigned n = place_of(l->names[i], at, &file);
+        unsigned n = verify_ranks_place_of(l->names[i], at, &file);
         if (n && dims && n != dims) {
             verify_find(v, CKPT_DAMAGED, l->names[i], "its name has not as many numbers as its neighbours' have");
             return 0;
@@ -223,7 +223,7 @@ static void reach(const struct verify *v, const struct inspect *l, unsigned dims
     const char *file;
     for (size_t i = 0; i < l->n; i++) {
         const struct fmt_counts *c = &v->counts[i];
-        if (!c->tensor || !place_of(l->names[i], at, &file))
+        if (!c->tensor || !verify_ranks_place_of(l->names[i], at, &file))
             continue;
         bool deep = c->pipeline > 1;
         uint64_t want[DIMS] = {c->tensor, deep ? c->pipeline : c->expert, deep ? c->expert : 0};
@@ -238,7 +238,7 @@ static bool is_nemo(const struct inspect *l)
     unsigned at[DIMS];
     const char *file;
     for (size_t i = 0; i < l->n; i++)
-        if (place_of(l->names[i], at, &file))
+        if (verify_ranks_place_of(l->names[i], at, &file))
             return l->names[i][0] == 't';
     return false;
 }
@@ -284,7 +284,7 @@ static void check_grid(struct verify *v, const struct inspect *l)
     }
 }
 
-static bool ends(const char *name, const char *with)
+static bool verify_ranks_ends(const char *name, const char *with)
 {
     size_t n = strlen(name), k = strlen(with);
     return n >= k && strcmp(name + n - k, with) == 0;
@@ -298,16 +298,16 @@ static void check_apart(struct verify *v, const struct inspect *l)
     const char *file;
     size_t says = SIZE_MAX;
     for (size_t i = 0; i < l->n; i++) {
-        if (!place_of(l->names[i], at, &file))
+        if (!verify_ranks_place_of(l->names[i], at, &file))
             continue;
-        if (ends(file, "optim.pt"))
+        if (verify_ranks_ends(file, "optim.pt"))
             return;
         says = says == SIZE_MAX && v->counts[i].apart ? i : says;
     }
     if (says == SIZE_MAX)
         return;
     char path[CKPT_PATH_MAX];
-    place_of(l->names[says], at, &file);
+    verify_ranks_place_of(l->names[says], at, &file);
     snprintf(path, sizeof path, "%.*sdistrib_optim.pt", (int)(file - l->names[says]), l->names[says]);
     verify_find(v, CKPT_INCOMPLETE, path, "it is missing: the optimizer is distributed, as the file beside it says");
 }

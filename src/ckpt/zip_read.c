@@ -57,7 +57,8 @@ static int read_end64(const struct ckpt_bytes *file, const char *locator, struct
     return 0;
 }
 
-static int read_end(const struct ckpt_bytes *file, struct zip_read_end *to, struct el_mem *mem, struct el_err *e)
+static int zip_read_read_end(const struct ckpt_bytes *file, struct zip_read_end *to, struct el_mem *mem,
+                             struct el_err *e)
 {
     size_t n = file->bytes < END_BYTES + COMMENT_MAX + LOCATOR_BYTES ? (size_t)file->bytes
                                                                      : END_BYTES + COMMENT_MAX + LOCATOR_BYTES;
@@ -108,7 +109,7 @@ static bool read_extra(const char *p, size_t n, uint64_t *size, uint64_t *packed
     return true;
 }
 
-static int broken(const struct zip *z, size_t i, struct el_err *e)
+static int zip_read_broken(const struct zip *z, size_t i, struct el_err *e)
 {
     return ckpt_fail(e, CKPT_DAMAGED, "entry %zu of the zip directory at byte %llu is broken", i,
                      (unsigned long long)z->directory_at);
@@ -119,17 +120,17 @@ static int read_entry(struct zip *z, size_t i, char **at, const char *end, struc
 {
     char *p = *at;
     if (end - p < ENTRY_BYTES || memcmp(p, "PK\1\2", 4) != 0)
-        return broken(z, i, e);
+        return zip_read_broken(z, i, e);
     size_t name = (size_t)le(p + 28, 2), extra = (size_t)le(p + 30, 2), comment = (size_t)le(p + 32, 2);
     if ((size_t)(end - p) - ENTRY_BYTES < name + extra + comment)
-        return broken(z, i, e);
+        return zip_read_broken(z, i, e);
     uint64_t packed = le(p + 20, 4), size = le(p + 24, 4), header_at = le(p + 42, 4);
     struct zip_member *m = &z->members[i];
     *m = (struct zip_member){.name = p, .crc = (uint32_t)le(p + 16, 4), .method = (uint16_t)le(p + 10, 2)};
     if (le(p + 8, 2) & 1)
         return ckpt_fail(e, CKPT_UNSUPPORTED, "entry %zu of the zip directory is encrypted", i);
     if (!read_extra(p + ENTRY_BYTES + name, extra, &size, &packed, &header_at) || (m->method == 0 && size != packed))
-        return broken(z, i, e);
+        return zip_read_broken(z, i, e);
     m->bytes = packed;
     m->header_at = header_at;
     if (header_at > z->directory_at || z->directory_at - header_at < LOCAL_BYTES ||
@@ -141,17 +142,17 @@ static int read_entry(struct zip *z, size_t i, char **at, const char *end, struc
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int zip_read_by_place(const void *a, const void *b)
 {
     const struct zip_member *x = *(const struct zip_member *const *)a, *y = *(const struct zip_member *const *)b;
     return x->header_at < y->header_at ? -1 : x->header_at > y->header_at;
 }
 
-static int by_name(const void *a, const void *b)
+static int zip_read_by_name(const void *a, const void *b)
 {
     const struct zip_member *x = *(const struct zip_member *const *)a, *y = *(const struct zip_member *const *)b;
     int c = strcmp(x->name, y->name);
-    return c ? c : by_place(a, b);
+    return c ? c : zip_read_by_place(a, b);
 }
 
 /* A small archive that names the same bytes a million times would take days to check. */
@@ -160,14 +161,14 @@ static int sort_members(struct zip *z, struct el_err *e)
     char shown[EL_SHOW_MAX], other[EL_SHOW_MAX];
     for (size_t i = 0; i < z->n; i++)
         z->by_name[i] = &z->members[i];
-    el_sort(z->by_name, z->n, sizeof *z->by_name, by_place);
+    el_sort(z->by_name, z->n, sizeof *z->by_name, zip_read_by_place);
     for (size_t i = 1; i < z->n; i++) {
         const struct zip_member *a = z->by_name[i - 1], *b = z->by_name[i];
         if (b->header_at - a->header_at < LOCAL_BYTES + strlen(a->name) + a->bytes)
             return ckpt_fail(e, CKPT_DAMAGED, "members %s and %s of the zip archive have the same bytes",
                              el_show(a->name, shown), el_show(b->name, other));
     }
-    el_sort(z->by_name, z->n, sizeof *z->by_name, by_name);
+    el_sort(z->by_name, z->n, sizeof *z->by_name, zip_read_by_name);
     return 0;
 }
 
@@ -175,7 +176,7 @@ int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, s
 {
     struct zip_read_end end = {0};
     *z = (struct zip){.mem = mem};
-    if (read_end(file, &end, mem, e))
+    if (zip_read_read_end(file, &end, mem, e))
         return -1;
     if (end.at > file->bytes || end.bytes > file->bytes - end.at)
         return ckpt_fail(e, CKPT_DAMAGED, "the zip directory has bytes %llu-%llu, the file ends at %llu",
@@ -185,7 +186,7 @@ int zip_open(struct zip *z, struct el_mem *mem, const struct ckpt_bytes *file, s
         return ckpt_fail(e, CKPT_UNSUPPORTED, "a zip archive of %llu members; at most %u are supported",
                          (unsigned long long)end.members, ZIP_MEMBERS_MAX);
     if (end.members > end.bytes / ENTRY_BYTES)
-        return broken(z, (size_t)(end.bytes / ENTRY_BYTES), e);
+        return zip_read_broken(z, (size_t)(end.bytes / ENTRY_BYTES), e);
     z->directory_at = end.at;
     z->directory = el_alloc(mem, (size_t)end.bytes);
     z->members = el_alloc(mem, (size_t)end.members * sizeof *z->members);
@@ -210,14 +211,14 @@ void zip_close(struct zip *z)
     *z = (struct zip){0};
 }
 
-static int with_name(const void *item, const void *name)
+static int zip_read_with_name(const void *item, const void *name)
 {
     return strcmp((*(const struct zip_member *const *)item)->name, name);
 }
 
 const struct zip_member *zip_find(const struct zip *z, const char *name)
 {
-    size_t i = el_first(z->by_name, z->n, sizeof *z->by_name, name, with_name);
+    size_t i = el_first(z->by_name, z->n, sizeof *z->by_name, name, zip_read_with_name);
     return i < z->n && strcmp(z->by_name[i]->name, name) == 0 ? z->by_name[i] : NULL;
 }
 

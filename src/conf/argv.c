@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_letter(char c)
+static bool argv_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-static bool is_name(char c)
+static bool argv_is_name(char c)
 {
-    return is_letter(c) || (c >= '0' && c <= '9');
+    return argv_is_letter(c) || (c >= '0' && c <= '9');
 }
 
 /* Where the words go; a first pass with to == NULL only counts. */
@@ -21,7 +21,7 @@ struct writer {
     char **slot; /* where the next word's address goes; unused when counting */
 };
 
-static void put(struct writer *w, const char *s, size_t n)
+static void argv_put(struct writer *w, const char *s, size_t n)
 {
     if (w->to)
         memcpy(w->to + w->n, s, n);
@@ -38,8 +38,8 @@ static size_t dollar(const char *s, const char **name, size_t *name_len)
         return 2;
     bool brace = s[1] == '{';
     const char *p = s + (brace ? 2 : 1), *end = p;
-    if (is_letter(*p))
-        while (is_name(*end))
+    if (argv_is_letter(*p))
+        while (argv_is_name(*end))
             end++;
     if (end == p || (brace && *end != '}'))
         return 1;
@@ -53,16 +53,16 @@ static void put_template(struct writer *w, const char *s, const char *local_rank
 {
     static const char known[] = "local_rank";
     for (const char *next; (next = strchr(s, '$'));) {
-        put(w, s, (size_t)(next - s));
+        argv_put(w, s, (size_t)(next - s));
         const char *name;
         size_t name_len, n = dollar(next, &name, &name_len);
         if (name && name_len == sizeof known - 1 && memcmp(name, known, name_len) == 0)
-            put(w, local_rank, strlen(local_rank));
+            argv_put(w, local_rank, strlen(local_rank));
         else
-            put(w, next, next[1] == '$' ? 1 : n);
+            argv_put(w, next, next[1] == '$' ? 1 : n);
         s = next + n;
     }
-    put(w, s, strlen(s) + 1);
+    argv_put(w, s, strlen(s) + 1);
 }
 
 static void put_word(struct writer *w, const char *word, const char *local_rank)
@@ -72,7 +72,7 @@ static void put_word(struct writer *w, const char *word, const char *local_rank)
     if (local_rank)
         put_template(w, word, local_rank);
     else
-        put(w, word, strlen(word) + 1);
+        argv_put(w, word, strlen(word) + 1);
 }
 
 /* torchrun's own words and the program are taken as they are; everything behind goes through the template. */

@@ -14,7 +14,7 @@ static_assert(sizeof(enum numa_mode) == sizeof(int), "choices are written as int
 static_assert((int)CONF_STORE_TRAINER == 0 && (int)NUMA_NODE == 1 && (int)FAILURE_AS_TORCHRUN == 1,
               "choices stand in the rows in the order of their enums");
 
-static unsigned char seen(const struct opt_result *r, const char *name)
+static unsigned char conf_seen(const struct opt_result *r, const char *name)
 {
     return r->seen[opt_find(&run_options, name) - run_options.rows];
 }
@@ -36,10 +36,10 @@ static int decide_entry(struct run_conf *conf, struct el_err *e)
 static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, struct el_err *e)
 {
     bool is_static = strcmp(conf->rdzv_backend, "static") == 0;
-    conf->backend_given = seen(r, "rdzv-backend");
-    conf->rdzv_id_given = seen(r, "rdzv-id");
-    conf->ckpt_rollback_limited = seen(r, "ckpt-max-rollback");
-    conf->node_rank_given = seen(r, "node-rank");
+    conf->backend_given = conf_seen(r, "rdzv-backend");
+    conf->rdzv_id_given = conf_seen(r, "rdzv-id");
+    conf->ckpt_rollback_limited = conf_seen(r, "ckpt-max-rollback");
+    conf->node_rank_given = conf_seen(r, "node-rank");
     if (is_static && conf->rank_key >= 0 && !conf->node_rank_given) {
         conf->node_rank = (unsigned)conf->rank_key;
         conf->node_rank_given = true;
@@ -54,7 +54,7 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
         snprintf(conf->rdzv_host, sizeof conf->rdzv_host, "localhost");
         conf->rdzv_port = 0;
         /* A run id that somebody chose names the log folder; only --standalone says that it does not count. */
-        conf->run_id_random = conf->standalone || !seen(r, "rdzv-id");
+        conf->run_id_random = conf->standalone || !conf_seen(r, "rdzv-id");
     } else if (is_static && !*conf->rdzv_endpoint) {
         snprintf(conf->rdzv_host, sizeof conf->rdzv_host, "%s", conf->master_addr ? conf->master_addr : "127.0.0.1");
         conf->rdzv_port = conf->master_port < 0 ? 29500 : conf->master_port;
@@ -77,17 +77,17 @@ static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r,
     if (conf->ckpt_dir && !*conf->ckpt_dir)
         return el_fail(e, EL_EXIT_USAGE, "--ckpt-dir is empty: want a directory");
     for (size_t i = 0; !conf->ckpt_dir && i < sizeof only / sizeof only[0]; i++)
-        if (seen(r, only[i]))
+        if (conf_seen(r, only[i]))
             return el_fail(e, EL_EXIT_USAGE, "--%s is for checkpoints on disk: say where, with --ckpt-dir=DIR",
                            only[i]);
     for (size_t i = 0; !kept && i < sizeof either / sizeof either[0]; i++)
-        if (seen(r, either[i]))
+        if (conf_seen(r, either[i]))
             return el_fail(e, EL_EXIT_USAGE, "--%s is for snapshots: --ckpt-mem=SIZE or --ckpt-dir=DIR", either[i]);
     if (conf->ckpt_dir && !conf->ckpt_mem_bytes && !conf->ckpt_mem_percent) {
         conf->ckpt_mem_percent = CONF_CKPT_MEM_PERCENT;
         conf->ckpt_mem_default = true;
     }
-    if (!seen(r, "lastwords-timeout")) {
+    if (!conf_seen(r, "lastwords-timeout")) {
         el_usec grace = conf->shutdown_timeout;
         conf->lastwords_timeout = grace > EL_SEC(125)  ? EL_SEC(120)
                                   : grace > EL_SEC(10) ? grace - EL_SEC(5)
@@ -142,7 +142,7 @@ int conf_parse(int argc, char **argv, char **env, struct run_conf *conf, struct 
                        BUDGET_WINDOW_MAX);
     if (decide_checkpoints(conf, &r, e))
         return -1;
-    if (conf->quiet && conf->verbose && seen(&r, "quiet") && seen(&r, "verbose"))
+    if (conf->quiet && conf->verbose && conf_seen(&r, "quiet") && conf_seen(&r, "verbose"))
         return el_fail(e, EL_EXIT_USAGE, "--quiet and --verbose exclude each other");
     if (conf->quiet)
         conf->verbose = 0;

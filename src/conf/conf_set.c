@@ -463,7 +463,7 @@ static int parse_key(const struct rdzv_key *key, const char *value, struct key_v
     return 0;
 }
 
-static int take_key(struct run_conf *conf, const char *name, const struct key_value *v, struct el_err *e)
+static int conf_set_take_key(struct run_conf *conf, const char *name, const struct key_value *v, struct el_err *e)
 {
     if (strcmp(name, "join_timeout") == 0)
         conf->join_timeout = v->time;
@@ -497,7 +497,7 @@ static int set_key(struct run_conf *conf, const char *name, const char *value, s
         if (parse_key(&rdzv_keys[i], value, &v, e))
             return -1;
         if (!rdzv_keys[i].idle)
-            return take_key(conf, name, &v, e);
+            return conf_set_take_key(conf, name, &v, e);
         conf->rdzv_idle |= 1u << i;
         return 0;
     }

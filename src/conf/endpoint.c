@@ -58,7 +58,7 @@ static int choose_run_id(const struct run_conf *conf, unsigned uid, struct endpo
     return 0;
 }
 
-static bool is_word(const char *at, const char *lower, size_t n)
+static bool endpoint_is_word(const char *at, const char *lower, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if ((at[i] | 0x20) != lower[i])
@@ -77,7 +77,7 @@ static size_t hides_behind(const char *word)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         size_t k = strlen(ends[i]);
         for (size_t at = 2; at + k <= n; at++)
-            if (is_word(word + at, ends[i], k))
+            if (endpoint_is_word(word + at, ends[i], k))
                 return word[n] ? n + 1 : n;
     }
     return 0;
@@ -227,7 +227,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same_name(const char *a, size_t a_size, const char *b, size_t b_size)
+static bool endpoint_same_name(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     if (a_size != b_size)
         return false;
@@ -248,18 +248,18 @@ static size_t name_size(const char *name)
 static bool is_own_name(const char *name, const char *hostname)
 {
     size_t n = name_size(name), own = name_size(hostname);
-    if (same_name(name, n, hostname, own))
+    if (endpoint_same_name(name, n, hostname, own))
         return n > 0;
     const char *dot = strchr(hostname, '.');
-    return n && !memchr(name, '.', n) && dot && same_name(name, n, hostname, (size_t)(dot - hostname));
+    return n && !memchr(name, '.', n) && dot && endpoint_same_name(name, n, hostname, (size_t)(dot - hostname));
 }
 
 static bool is_localhost(const char *name)
 {
     static const char suffix[] = ".localhost";
     size_t n = name_size(name), tail = sizeof suffix - 1;
-    return same_name(name, n, "localhost", 9) || same_name(name, n, "localhost.localdomain", 21) ||
-           (n > tail && same_name(name + n - tail, tail, suffix, tail));
+    return endpoint_same_name(name, n, "localhost", 9) || endpoint_same_name(name, n, "localhost.localdomain", 21) ||
+           (n > tail && endpoint_same_name(name + n - tail, tail, suffix, tail));
 }
 
 /* An address, perhaps with the zone of a link-local one behind it. */
@@ -281,7 +281,7 @@ static bool is_own_address(const struct endpoint_facts *facts, const uint8_t ip[
     return false;
 }
 
-static bool is_here(const struct endpoint *ep, const struct endpoint_facts *facts)
+static bool endpoint_is_here(const struct endpoint *ep, const struct endpoint_facts *facts)
 {
     uint8_t ip[16];
     if (parse_number(ep->host, ip))
@@ -333,7 +333,7 @@ static int check_static(const struct run_conf *conf, const struct endpoint_facts
 {
     static const char *const whose[] = {"no --node-rank, so this is node 0", "--node-rank=0"};
     const char *want = conf->nnodes_max > 2 ? "from 1 to" : "";
-    if (is_here(ep, facts) || conf->is_host == CONF_YES)
+    if (endpoint_is_here(ep, facts) || conf->is_host == CONF_YES)
         return 0;
     return el_fail(
         e, EL_EXIT_CONFIG,
@@ -357,7 +357,7 @@ int endpoint_place(const struct run_conf *conf, const struct endpoint_facts *fac
         note_namesake(facts, ep);
     /* Node 0 of the static back end has the coordinator: the others are not it, whatever their name is. */
     bool elsewhere = namesake && ep->is_static && ep->node_rank > 0;
-    bool here = (is_here(ep, facts) && !elsewhere) || (first && !answered && ep->node_rank_given);
+    bool here = (endpoint_is_here(ep, facts) && !elsewhere) || (first && !answered && ep->node_rank_given);
     if (conf->is_host != CONF_AUTO)
         here = conf->is_host == CONF_YES;
     ep->kind = !here ? ENDPOINT_JOIN : conf->nnodes_max == 1 ? ENDPOINT_ALONE : ENDPOINT_HOST;

@@ -46,7 +46,7 @@ static const struct scheduler_row {
     {"MPI", "PMI_SIZE", FORM_RATIO, "MPI_LOCALNRANKS", "the first host's name"},
 };
 
-static uint64_t number(const char *text)
+static uint64_t scheduler_number(const char *text)
 {
     uint64_t n;
     return text && el_parse_u64(text, &n) == 0 ? n : 0;
@@ -96,7 +96,7 @@ static uint64_t count_strings(const char *json)
 
 static uint64_t hosts(const struct scheduler_row *row, const char *value, const char *other)
 {
-    uint64_t all = number(value), local = number(other);
+    uint64_t all = scheduler_number(value), local = scheduler_number(other);
     switch (row->form) {
     case FORM_NUMBER: return all;
     case FORM_NAMES: return different_names(value);
@@ -137,7 +137,7 @@ bool scheduler_started_often(char *const *env, struct scheduler_finding *out)
         {"Flux", "FLUX_JOB_SIZE", "$(flux hostlist -n 0 local)"},
     };
     for (size_t i = 0; i < COUNT_OF(tasks); i++) {
-        uint64_t n = number(env_get(env, tasks[i].variable));
+        uint64_t n = scheduler_number(env_get(env, tasks[i].variable));
         if (n < 2)
             continue;
         *out = (struct scheduler_finding){.system = tasks[i].system,

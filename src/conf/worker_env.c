@@ -71,7 +71,7 @@ bool worker_env_limits_threads(char *const *inherited, unsigned local_world)
     return local_world > 1 && !env_get(inherited, "OMP_NUM_THREADS");
 }
 
-static bool blank(char c)
+static bool worker_env_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -86,9 +86,9 @@ static struct value list_entry(const char *list, unsigned index, unsigned *entri
         size_t n = end ? (size_t)(end - p) : strlen(p);
         if ((*entries)++ == index) {
             v = (struct value){p, n};
-            while (v.n && blank(v.s[v.n - 1]))
+            while (v.n && worker_env_blank(v.s[v.n - 1]))
                 v.n--;
-            for (; v.n && blank(*v.s); v.n--)
+            for (; v.n && worker_env_blank(*v.s); v.n--)
                 v.s++;
         }
         if (!end)
@@ -119,7 +119,7 @@ static int cuda_device(char *const *inherited, const struct worker_place *p, cha
                    p->local_rank, list, entries);
 }
 
-static struct value number(char *room, size_t size, unsigned n)
+static struct value worker_env_number(char *room, size_t size, unsigned n)
 {
     snprintf(room, size, "%u", n);
     return text(room);
@@ -129,19 +129,19 @@ static struct value number(char *room, size_t size, unsigned n)
 static struct value row_value(enum env_id id, const struct worker_place *p, char *room, size_t size)
 {
     switch (id) {
-    case ENV_ID_RANK: return number(room, size, p->rank);
-    case ENV_ID_LOCAL_RANK: return number(room, size, p->virtual_local_rank ? 0 : p->local_rank);
-    case ENV_ID_GROUP_RANK: return number(room, size, p->group_rank);
-    case ENV_ID_GROUP_WORLD_SIZE: return number(room, size, p->group_world);
-    case ENV_ID_LOCAL_WORLD_SIZE: return number(room, size, p->local_world);
-    case ENV_ID_WORLD_SIZE: return number(room, size, p->world);
+    case ENV_ID_RANK: return worker_env_number(room, size, p->rank);
+    case ENV_ID_LOCAL_RANK: return worker_env_number(room, size, p->virtual_local_rank ? 0 : p->local_rank);
+    case ENV_ID_GROUP_RANK: return worker_env_number(room, size, p->group_rank);
+    case ENV_ID_GROUP_WORLD_SIZE: return worker_env_number(room, size, p->group_world);
+    case ENV_ID_LOCAL_WORLD_SIZE: return worker_env_number(room, size, p->local_world);
+    case ENV_ID_WORLD_SIZE: return worker_env_number(room, size, p->world);
     case ENV_ID_ROLE_NAME: return text(p->role);
-    case ENV_ID_ROLE_RANK: return number(room, size, p->role_rank);
-    case ENV_ID_ROLE_WORLD_SIZE: return number(room, size, p->role_world);
+    case ENV_ID_ROLE_RANK: return worker_env_number(room, size, p->role_rank);
+    case ENV_ID_ROLE_WORLD_SIZE: return worker_env_number(room, size, p->role_world);
     case ENV_ID_MASTER_ADDR: return text(p->master_addr);
-    case ENV_ID_MASTER_PORT: return number(room, size, p->master_port);
-    case ENV_ID_TORCHELASTIC_RESTART_COUNT: return number(room, size, p->restart_count);
-    case ENV_ID_TORCHELASTIC_MAX_RESTARTS: return number(room, size, p->max_restarts);
+    case ENV_ID_MASTER_PORT: return worker_env_number(room, size, p->master_port);
+    case ENV_ID_TORCHELASTIC_RESTART_COUNT: return worker_env_number(room, size, p->restart_count);
+    case ENV_ID_TORCHELASTIC_MAX_RESTARTS: return worker_env_number(room, size, p->max_restarts);
     case ENV_ID_TORCHELASTIC_RUN_ID: return text(p->run_id);
     case ENV_ID_TORCHELASTIC_USE_AGENT_STORE: return text(p->use_agent_store ? "True" : "False");
     case ENV_ID_TORCHELASTIC_ERROR_FILE: return text(p->error_file ? p->error_file : "");
@@ -152,8 +152,8 @@ static struct value row_value(enum env_id id, const struct worker_place *p, char
     case ENV_ID_ELRUN_ROUND:
         snprintf(room, size, "%llu.%016llx", (unsigned long long)p->round, (unsigned long long)p->coord);
         return text(room);
-    case ENV_ID_ELRUN_WORLD_SIZE_FIRST: return number(room, size, p->world_first);
-    case ENV_ID_ELRUN_WORLD_SIZE_PREVIOUS: return number(room, size, p->world_previous);
+    case ENV_ID_ELRUN_WORLD_SIZE_FIRST: return worker_env_number(room, size, p->world_first);
+    case ENV_ID_ELRUN_WORLD_SIZE_PREVIOUS: return worker_env_number(room, size, p->world_previous);
     case ENV_ID_ELRUN_SOCK: return text(p->snapshot_socket);
     case ENV_ID_PYTHONPATH: return text(p->python_path);
     case ENV_ID_CUDA_VISIBLE_DEVICES: /* depends on what was inherited: cuda_device() */

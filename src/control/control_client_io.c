@@ -56,7 +56,7 @@ static int silent(const struct control_client *c, struct el_err *e)
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
 
-static int flush(struct control_client *c, struct el_err *e)
+static int control_client_flush(struct control_client *c, struct el_err *e)
 {
     el_usec until = loop_clock() + c->limit;
     for (size_t at = 0; at < c->out.len;) {
@@ -72,7 +72,7 @@ static int flush(struct control_client *c, struct el_err *e)
     return 0;
 }
 
-static int receive_some(struct control_client *c, el_usec until, struct el_err *e)
+static int control_client_receive_some(struct control_client *c, el_usec until, struct el_err *e)
 {
     char *room = el_buf_reserve(&c->in, CHUNK_BYTES);
     if (!room)
@@ -109,7 +109,7 @@ static struct control_client *new_client(const char *who, el_usec limit, struct 
     return c;
 }
 
-static struct control_client *greet(struct control_client *c)
+static struct control_client *control_client_greet(struct control_client *c)
 {
     if (c->fd >= 0 && el_buf_puts(&c->out, MSG_PREAMBLE) == 0)
         return c;
@@ -123,7 +123,7 @@ struct control_client *control_client_open(const char *endpoint, el_usec limit, 
     if (!c)
         return NULL;
     c->fd = dial(endpoint, c->who, limit, c->where, e);
-    return greet(c);
+    return control_client_greet(c);
 }
 
 /* Anybody may listen at a path that looks like an agent's, and say of a step what is not true. */
@@ -148,7 +148,7 @@ struct control_client *control_client_open_agent(const char *path, el_usec limit
         control_client_free(c);
         return NULL;
     }
-    return greet(c);
+    return control_client_greet(c);
 }
 
 void control_client_free(struct control_client *c)
@@ -166,7 +166,7 @@ int control_client_send(struct control_client *c, const struct msg *m, struct el
 {
     if (msg_encode(m, &c->out))
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
-    return flush(c, e);
+    return control_client_flush(c, e);
 }
 
 int control_client_receive(struct control_client *c, struct msg *out, struct el_err *e)
@@ -179,7 +179,7 @@ int control_client_receive(struct control_client *c, struct msg *out, struct el_
             return not_a_coordinator(c, e);
         if (n < 0)
             return el_fail(e, EL_EXIT_PROTOCOL, "%s at %s: %.300s", c->who, c->where, bad.text);
-        if (n == 0 && receive_some(c, until, e))
+        if (n == 0 && control_client_receive_some(c, until, e))
             return -1;
         el_buf_drop(&c->in, (size_t)n);
         if (n == 0 || out->type == MSG_NONE)

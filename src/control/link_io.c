@@ -63,7 +63,7 @@ struct link {
 
 /* --- the connection --- */
 
-static void drop(struct link *k)
+static void link_drop(struct link *k)
 {
     if (!k->up)
         return;
@@ -72,13 +72,13 @@ static void drop(struct link *k)
     el_buf_free(&k->in);
 }
 
-static void broken(struct link *k, const char *text)
+static void link_broken(struct link *k, const char *text)
 {
-    drop(k);
+    link_drop(k);
     k->ops.closed(k->ctx, text);
 }
 
-static void on_closed(struct conn *c, enum conn_why why, int sys)
+static void link_on_closed(struct conn *c, enum conn_why why, int sys)
 {
     struct link *k = (struct link *)((char *)c - offsetof(struct link, conn));
     char text[128];
@@ -88,17 +88,17 @@ static void on_closed(struct conn *c, enum conn_why why, int sys)
     case CONN_OVERFLOW: snprintf(text, sizeof text, "the other side does not read"); break;
     case CONN_NO_MEMORY: snprintf(text, sizeof text, "out of memory"); break;
     }
-    broken(k, text);
+    link_broken(k, text);
 }
 
 /* One message, or 0 if there is none yet, or -1: the link is gone. */
-static int take_message(struct link *k)
+static int link_take_message(struct link *k)
 {
     struct msg m;
     struct el_err e = {0};
     long used = msg_consume(&k->decoder, k->in.v, k->in.len, &m, &e);
     if (used < 0) {
-        broken(k, e.text);
+        link_broken(k, e.text);
         return -1;
     }
     if (used == 0)
@@ -110,24 +110,25 @@ static int take_message(struct link *k)
     return k->up ? 1 : -1;
 }
 
-static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
+static struct el_buf *link_on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct link *k = (struct link *)((char *)c - offsetof(struct link, conn));
     if (!k->spoke && peer_is_foreign(c->fd)) { /* before its first word nobody may have taken the connection */
-        broken(k, "a process of another user of this host has that port, and is not believed to be the coordinator");
+        link_broken(k,
+                    "a process of another user of this host has that port, and is not believed to be the coordinator");
         return NULL;
     }
     k->spoke = true;
     if (el_buf_put(&k->in, bytes, n) < 0) {
-        broken(k, "out of memory, or a frame that never ends");
+        link_broken(k, "out of memory, or a frame that never ends");
         return NULL;
     }
-    while (take_message(k) > 0)
+    while (link_take_message(k) > 0)
         ;
     return NULL;
 }
 
-static const struct conn_ops link_conn_ops = {.data = on_data, .closed = on_closed};
+static const struct conn_ops link_conn_ops = {.data = link_on_data, .closed = link_on_closed};
 
 static void try_next(struct link *k);
 
@@ -166,7 +167,7 @@ static void established(struct link *k)
     k->ops.connected(k->ctx);
 }
 
-static void note_trouble(struct link *k, int sys)
+static void link_note_trouble(struct link *k, int sys)
 {
     char text[EL_ADDR_TEXT_MAX];
     struct el_addr a;
@@ -187,7 +188,7 @@ static void on_writable(void *ctx, unsigned events)
         established(k);
         return;
     }
-    note_trouble(k, sys);
+    link_note_trouble(k, sys);
     loop_fd_free(k->watch);
     k->watch = NULL;
     close(k->fd);
@@ -205,7 +206,7 @@ static bool try_address(struct link *k, const struct sockaddr_storage *a, sockle
             return true;
         errno = ENOMEM;
     }
-    note_trouble(k, errno);
+    link_note_trouble(k, errno);
     if (k->fd >= 0)
         close(k->fd);
     k->fd = -1;
@@ -228,7 +229,7 @@ static void try_next(struct link *k)
 
 /* --- the name --- */
 
-static void look_up(void *ctx)
+static void link_look_up(void *ctx)
 {
     struct lookup *r = ctx;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV},
@@ -296,7 +297,7 @@ static bool has_late(struct link *k, const char *host, int port, el_usec now)
     return false;
 }
 
-static void on_soon(void *ctx)
+static void link_on_soon(void *ctx)
 {
     struct link *k = ctx;
     if (k->late) {
@@ -316,7 +317,7 @@ static void on_soon(void *ctx)
 
 /* What runs for this name already is waited for: a name server that is silent must not take one thread after another.
  */
-static void ask(struct link *k, const char *host, int port, struct el_err *e)
+static void link_ask(struct link *k, const char *host, int port, struct el_err *e)
 {
     struct lookup *r = k->asking;
     k->waits = true;
@@ -333,7 +334,7 @@ static void ask(struct link *k, const char *host, int port, struct el_err *e)
     r->port = port;
     r->since = loop_clock();
     snprintf(r->host, sizeof r->host, "%s", host);
-    r->job = (struct pool_job){.work = look_up, .done = looked_up, .ctx = r};
+    r->job = (struct pool_job){.work = link_look_up, .done = looked_up, .ctx = r};
     if (pool_run(k->pool, &r->job, e) == 0)
         return;
     k->asking = NULL;
@@ -354,7 +355,7 @@ void link_connect(struct link *k, const char *host, int port)
         loop_timer_at(k->soon, now);
         return;
     }
-    ask(k, host, port, &e);
+    link_ask(k, host, port, &e);
     if (k->asking) { /* one that is late already fails in a moment: its answer may be on its way */
         el_usec due = k->asking->since + LINK_LOOKUP_LIMIT;
         loop_timer_at(k->soon, due > now + LINK_LOOKUP_MOMENT ? due : now + LINK_LOOKUP_MOMENT);
@@ -371,7 +372,7 @@ struct link *link_new(struct loop *l, struct pool *p, const struct link_ops *ops
 {
     struct link *k = calloc(1, sizeof *k);
     if (k)
-        k->soon = loop_timer_new(l, on_soon, k);
+        k->soon = loop_timer_new(l, link_on_soon, k);
     if (!k || !k->soon) {
         free(k);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
@@ -398,7 +399,7 @@ void link_disconnect(struct link *k)
         k->first += k->next; /* it was silent: the next attempt begins with the one behind it */
     }
     k->fd = -1;
-    drop(k);
+    link_drop(k);
 }
 
 void link_free(struct link *k)

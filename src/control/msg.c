@@ -23,7 +23,7 @@ static const struct msg_row {
 #undef X
 };
 
-static const struct msg_row *row_of(unsigned type)
+static const struct msg_row *msg_row_of(unsigned type)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].type == type)
@@ -35,19 +35,19 @@ const char *msg_name(unsigned type)
 {
     if (type == MSG_BEAT || type == MSG_BEAT_REPLY)
         return type == MSG_BEAT ? "BEAT" : "BEAT_REPLY";
-    const struct msg_row *row = row_of(type);
+    const struct msg_row *row = msg_row_of(type);
     return row ? row->name : NULL;
 }
 
 const char *msg_sentence(unsigned type)
 {
-    const struct msg_row *row = row_of(type);
+    const struct msg_row *row = msg_row_of(type);
     return row ? row->sentence : NULL;
 }
 
 const char *msg_field(unsigned type, unsigned i, const char **kind)
 {
-    const struct msg_row *row = row_of(type);
+    const struct msg_row *row = msg_row_of(type);
     for (unsigned k = 0; row && row->fields[k].name; k++)
         if (k == i) {
             *kind = el_field_kind_name(row->fields[k].kind);
@@ -58,13 +58,13 @@ const char *msg_field(unsigned type, unsigned i, const char **kind)
 
 /* --- out --- */
 
-static void put_le(unsigned char *to, uint64_t v, unsigned bytes)
+static void msg_put_le(unsigned char *to, uint64_t v, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
         to[i] = (unsigned char)(v >> 8 * i);
 }
 
-static uint64_t get_le(const unsigned char *from, unsigned bytes)
+static uint64_t msg_get_le(const unsigned char *from, unsigned bytes)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < bytes; i++)
@@ -75,14 +75,14 @@ static uint64_t get_le(const unsigned char *from, unsigned bytes)
 static int put_beat(struct el_buf *out, const struct msg_beat *beat)
 {
     unsigned char body[16];
-    put_le(body, beat->time, 8);
-    put_le(body + 8, beat->own, 8);
+    msg_put_le(body, beat->time, 8);
+    msg_put_le(body + 8, beat->own, 8);
     return el_buf_put(out, body, sizeof body);
 }
 
 int msg_encode(const struct msg *m, struct el_buf *out)
 {
-    const struct msg_row *row = row_of(m->type);
+    const struct msg_row *row = msg_row_of(m->type);
     bool beat = m->type == MSG_BEAT || m->type == MSG_BEAT_REPLY;
     assert(row || beat);
     size_t start = out->len;
@@ -95,10 +95,10 @@ int msg_encode(const struct msg *m, struct el_buf *out)
         out->len = start;
         return -1;
     }
-    put_le(head, size - 4, 4);
+    msg_put_le(head, size - 4, 4);
     head[4] = MSG_VERSION;
     head[5] = beat ? (unsigned char)m->u.beat.view : 0;
-    put_le(head + 6, (uint64_t)m->type, 2);
+    msg_put_le(head + 6, (uint64_t)m->type, 2);
     memcpy(out->v + start, head, sizeof head);
     return 0;
 }
@@ -108,7 +108,7 @@ int msg_encode(const struct msg *m, struct el_buf *out)
 static int get_body(unsigned type, unsigned flags, const unsigned char *body, size_t n, struct msg *out,
                     struct el_err *e)
 {
-    const struct msg_row *row = row_of(type);
+    const struct msg_row *row = msg_row_of(type);
     bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
     out->type = (enum msg_type)type;
     if (flags >= (beat ? MSG_VIEWS : 1))
@@ -122,7 +122,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s of %zu bytes, 16 expected", msg_name(type), n);
-    out->u.beat = (struct msg_beat){get_le(body, 8), get_le(body + 8, 8), (enum msg_view)flags};
+    out->u.beat = (struct msg_beat){msg_get_le(body, 8), msg_get_le(body + 8, 8), (enum msg_view)flags};
     return 0;
 }
 
@@ -146,7 +146,7 @@ long msg_consume(struct msg_decoder *d, const char *bytes, size_t n, struct msg 
     }
     if (n < MSG_HEAD_SIZE)
         return 0;
-    uint64_t size = get_le(b, 4) + 4;
+    uint64_t size = msg_get_le(b, 4) + 4;
     if (b[4] != MSG_VERSION)
         return el_fail(e, EL_EXIT_PROTOCOL, "protocol version %u, this is version %u", b[4], MSG_VERSION);
     if (size < MSG_HEAD_SIZE || size > MSG_FRAME_MAX)
@@ -154,7 +154,7 @@ long msg_consume(struct msg_decoder *d, const char *bytes, size_t n, struct msg 
                        MSG_HEAD_SIZE, MSG_FRAME_MAX);
     if (n < size)
         return 0;
-    if (get_body((unsigned)get_le(b + 6, 2), b[5], b + MSG_HEAD_SIZE, (size_t)size - MSG_HEAD_SIZE, out, e) < 0) {
+    if (get_body((unsigned)msg_get_le(b + 6, 2), b[5], b + MSG_HEAD_SIZE, (size_t)size - MSG_HEAD_SIZE, out, e) < 0) {
         msg_release(out);
         return -1;
     }

@@ -17,7 +17,7 @@ struct peer_ident {
     char endpoint[300];
 };
 
-static void ask(void *ctx)
+static void peer_ident_io_ask(void *ctx)
 {
     struct peer_ident *s = ctx;
     struct el_err e = {0};
@@ -47,7 +47,7 @@ struct peer_ident *peer_ident_ask(struct pool *p, const char *host, int port,
     s->answered = answered;
     s->ctx = ctx;
     snprintf(s->endpoint, sizeof s->endpoint, strchr(host, ':') ? "[%.256s]:%d" : "%.256s:%d", host, port);
-    s->job = (struct pool_job){.work = ask, .done = asked, .ctx = s};
+    s->job = (struct pool_job){.work = peer_ident_io_ask, .done = asked, .ctx = s};
     if (pool_run(p, &s->job, &e) == 0)
         return s;
     free(s);

@@ -33,7 +33,7 @@ static unsigned expired(const struct budget *b, el_usec now)
     return old;
 }
 
-static void forget(struct budget *b, unsigned n)
+static void budget_forget(struct budget *b, unsigned n)
 {
     if (n)
         b->head = (b->head + n) % b->room;
@@ -51,8 +51,8 @@ bool budget_charge(struct budget *b, el_usec now)
         return false;
     b->used++;
     if (b->window) {
-        forget(b, expired(b, now));
-        forget(b, b->n == b->room); /* more than the ring remembers: the oldest */
+        budget_forget(b, expired(b, now));
+        budget_forget(b, b->n == b->room); /* more than the ring remembers: the oldest */
         b->when[(b->head + b->n++) % b->room] = now;
     }
     assert(b->n <= b->room);

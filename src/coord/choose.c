@@ -9,7 +9,7 @@ static uint64_t down_to_unit(const struct rdzv *r, uint64_t n)
     return n - n % r->conf.set.unit;
 }
 
-static uint64_t least(const struct rdzv *r)
+static uint64_t choose_least(const struct rdzv *r)
 {
     return down_to_unit(r, r->min + r->conf.set.unit - 1);
 }
@@ -18,17 +18,17 @@ static uint64_t least(const struct rdzv *r)
 static unsigned target_of(const struct rdzv *r)
 {
     uint64_t good = down_to_unit(r, r->good < r->max ? r->good : r->max);
-    if (good >= least(r))
+    if (good >= choose_least(r))
         return (unsigned)good;
-    return r->good + r->resort >= least(r) ? (unsigned)least(r) : 0;
+    return r->good + r->resort >= choose_least(r) ? (unsigned)choose_least(r) : 0;
 }
 
 bool rdzv_is_enough(const struct rdzv *r)
 {
-    return down_to_unit(r, r->good < r->max ? r->good : r->max) >= least(r);
+    return down_to_unit(r, r->good < r->max ? r->good : r->max) >= choose_least(r);
 }
 
-static el_usec sooner(el_usec a, el_usec b)
+static el_usec choose_sooner(el_usec a, el_usec b)
 {
     return a < b ? a : b;
 }
@@ -65,7 +65,7 @@ struct rdzv_verdict rdzv_verdict(const struct rdzv *r, el_usec now)
     }
     if (s->expected && r->good >= s->expected)
         return v;
-    el_usec settled = sooner(r->last_join + EL_MS(s->settle_ms), r->min_since + EL_MS(s->last_call_ms));
+    el_usec settled = choose_sooner(r->last_join + EL_MS(s->settle_ms), r->min_since + EL_MS(s->last_call_ms));
     if (now < settled) {
         v.wait = RDZV_WAIT_SETTLE;
         v.until = settled;
@@ -80,7 +80,7 @@ static void pick(struct rdzv *r, uint32_t i, uint64_t stamp, unsigned *n)
     r->scratch[(*n)++] = i;
 }
 
-static bool takes_part(const struct rdzv_member *m, bool last_resort)
+static bool choose_takes_part(const struct rdzv_member *m, bool last_resort)
 {
     return m->phase == RDZV_READY && m->conn && !m->leaving && rdzv_is_last_resort(m) == last_resort;
 }
@@ -93,7 +93,7 @@ static void pick_survivors(struct rdzv *r, uint64_t stamp, unsigned target, unsi
         uint32_t i = s->member;
         if (i == RDZV_NONE && s->node_rank >= 0)
             i = id_table_get(&r->by_node_rank, (uint64_t)s->node_rank);
-        if (i != RDZV_NONE && takes_part(&r->member[i], false) && r->member[i].picked != stamp)
+        if (i != RDZV_NONE && choose_takes_part(&r->member[i], false) && r->member[i].picked != stamp)
             pick(r, i, stamp, n);
     }
 }
@@ -101,7 +101,7 @@ static void pick_survivors(struct rdzv *r, uint64_t stamp, unsigned target, unsi
 static void pick_newcomers(struct rdzv *r, uint64_t stamp, unsigned target, bool last_resort, unsigned *n)
 {
     for (uint32_t i = r->arrival.first; i != RDZV_NONE && *n < target; i = r->member[i].arrival.next)
-        if (takes_part(&r->member[i], last_resort) && r->member[i].picked != stamp)
+        if (choose_takes_part(&r->member[i], last_resort) && r->member[i].picked != stamp)
             pick(r, i, stamp, n);
 }
 
@@ -159,7 +159,7 @@ void rdzv_choose(struct rdzv *r, unsigned target)
     pick_newcomers(r, stamp, target, false, &n);
     bool resort = n < target;
     pick_newcomers(r, stamp, target, true, &n);
-    assert(n == target && (!resort || target == least(r)));
+    assert(n == target && (!resort || target == choose_least(r)));
     rdzv_order_members(r, n);
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
         rdzv_tally(r, &r->member[i], -1);

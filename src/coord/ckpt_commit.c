@@ -130,7 +130,7 @@ void ckpt_commit_world(struct ckpt_commit *s, uint64_t ranks)
     s->world = ranks;
 }
 
-static void take_order(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_held *h, el_usec now)
+static void ckpt_commit_take_order(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_held *h, el_usec now)
 {
     struct ckpt_commit_node *n = &s->node[node];
     bool moved = h->moved != n->moved || (enum ckpt_commit_at)h->at != n->at || h->got != n->got;
@@ -157,7 +157,7 @@ static void take_order(struct ckpt_commit *s, unsigned node, const struct msg_ck
 static void take_held(struct ckpt_commit *s, unsigned node, unsigned seat, const struct msg_ckpt_held *h, el_usec now)
 {
     struct ckpt_commit_node *n = &s->node[node];
-    take_order(s, node, h, now);
+    ckpt_commit_take_order(s, node, h, now);
     if (seat == CKPT_COMMIT_NO_SEAT || h->number != s->number || h->coord != s->coord)
         return;
     n->here = true;
@@ -211,7 +211,7 @@ void ckpt_commit_take(struct ckpt_commit *s, unsigned node, unsigned seat, const
     }
 }
 
-static bool is_needed(const struct ckpt_commit *s, unsigned node)
+static bool ckpt_commit_is_needed(const struct ckpt_commit *s, unsigned node)
 {
     if (s->phase == CKPT_COMMIT_PUBLISHING)
         return s->conf.store == CKPT_COMMIT_LOCAL ? s->node[node].files && !s->node[node].published
@@ -231,7 +231,7 @@ void ckpt_commit_lost(struct ckpt_commit *s, unsigned node)
     n->wishes = 0;
     n->ask = 0;
     n->ask_at = CKPT_COMMIT_ASK_NONE;
-    if (s->phase != CKPT_COMMIT_RESTING && is_needed(s, node))
+    if (s->phase != CKPT_COMMIT_RESTING && ckpt_commit_is_needed(s, node))
         fall(s, "%.64s was lost", ckpt_commit_name(s, node));
     ckpt_commit_forget_node(s, n);
 }
@@ -281,7 +281,7 @@ void ckpt_commit_went_back(struct ckpt_commit *s, int64_t step, uint64_t lineage
 
 /* --- orders --- */
 
-static void draw_nonce(struct ckpt_commit *s)
+static void ckpt_commit_draw_nonce(struct ckpt_commit *s)
 {
     struct el_rng rng = {s->conf.giver ^ s->order << 32};
     snprintf(s->nonce, sizeof s->nonce, "%016llx", (unsigned long long)el_rng_next(&rng));
@@ -326,7 +326,7 @@ static void deal(struct ckpt_commit *s, int64_t step)
 }
 
 /* The same step gets the same names of files whoever gives the order. */
-static int by_name(const void *a, const void *b)
+static int ckpt_commit_by_name(const void *a, const void *b)
 {
     const struct ckpt_commit_file *x = a, *y = b;
     int order = strcmp(x->part, y->part);
@@ -357,11 +357,11 @@ static bool make_files(struct ckpt_commit *s, int64_t step)
         if (!s->class[i].own || s->class[i].owner != CKPT_COMMIT_NONE)
             good = add_file(s, s->class[i].owner, s->class[i].index);
     if (good)
-        el_sort(s->file, s->files, sizeof *s->file, by_name);
+        el_sort(s->file, s->files, sizeof *s->file, ckpt_commit_by_name);
     return good;
 }
 
-static void begin(struct ckpt_commit *s, int64_t step, bool lastwords, el_usec now)
+static void ckpt_commit_begin(struct ckpt_commit *s, int64_t step, bool lastwords, el_usec now)
 {
     s->again = CKPT_COMMIT_NO_STEP;
     s->order++;
@@ -377,7 +377,7 @@ static void begin(struct ckpt_commit *s, int64_t step, bool lastwords, el_usec n
     s->existed = false;
     s->publisher = CKPT_COMMIT_NONE;
     snprintf(s->layout, sizeof s->layout, "%s", ckpt_commit_layout(s));
-    draw_nonce(s);
+    ckpt_commit_draw_nonce(s);
     for (unsigned i = 0; i < s->used; i++)
         s->node[i].published = false;
     if (!make_files(s, step))
@@ -396,7 +396,7 @@ static void name_late(const struct ckpt_commit *s, char *to, size_t size)
     unsigned named = 0;
     *to = 0;
     for (unsigned i = 0; i < s->used && named < 4 && n < size; i++)
-        if (is_needed(s, i))
+        if (ckpt_commit_is_needed(s, i))
             n += (size_t)snprintf(to + n, size - n, "%s%.64s", named++ ? ", " : "", ckpt_commit_name(s, i));
 }
 
@@ -417,7 +417,7 @@ static void advance_order(struct ckpt_commit *s, el_usec now)
     if (s->phase == CKPT_COMMIT_PUBLISHING) {
         bool all = true;
         for (unsigned i = 0; i < s->used && all; i++)
-            all = !is_needed(s, i) || s->node[i].published;
+            all = !ckpt_commit_is_needed(s, i) || s->node[i].published;
         if (all)
             resolve(s, s->step, true, now, "%s", "");
     }
@@ -443,7 +443,7 @@ static void advance_targets(struct ckpt_commit *s, el_usec now)
 {
     int64_t step = ckpt_commit_covered_target(s, all_quiet(s, now), now);
     if (step != CKPT_COMMIT_NO_STEP)
-        begin(s, step, false, now);
+        ckpt_commit_begin(s, step, false, now);
 }
 
 /* An order came to nothing: the others, if they hold everything. */
@@ -451,7 +451,7 @@ static void advance_again(struct ckpt_commit *s, el_usec now)
 {
     char text[MSG_TEXT_MAX + 1];
     if (ckpt_commit_cover_of(s, s->again, s->lineage, s->live, text, sizeof text) == CKPT_COMMIT_COVERED)
-        begin(s, s->again, s->op_lastwords, now);
+        ckpt_commit_begin(s, s->again, s->op_lastwords, now);
     else
         resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
 }
@@ -469,7 +469,7 @@ static void advance_asked(struct ckpt_commit *s, el_usec now)
 {
     int64_t step = ckpt_commit_asked(s);
     if (step != CKPT_COMMIT_NO_STEP)
-        begin(s, step, false, now);
+        ckpt_commit_begin(s, step, false, now);
 }
 
 static void advance_settling(struct ckpt_commit *s, el_usec now)
@@ -484,7 +484,7 @@ static void advance_settling(struct ckpt_commit *s, el_usec now)
             !ckpt_commit_has_failed(s, held, s->covered))
             resolve(s, held, false, now, "%.470s", text);
         if (step != CKPT_COMMIT_NO_STEP && !ckpt_commit_has_failed(s, step, s->covered))
-            begin(s, step, true, now);
+            ckpt_commit_begin(s, step, true, now);
     }
     s->settling = !all_quiet(s, now) || s->phase != CKPT_COMMIT_RESTING || is_spoken_of(s, now);
 }

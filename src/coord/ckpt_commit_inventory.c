@@ -77,7 +77,7 @@ static uint32_t hash(const char *part, const char *shard)
     return (uint32_t)(h >> 32) % CKPT_COMMIT_BUCKETS;
 }
 
-static uint32_t class_of(struct ckpt_commit *s, const struct msg_ckpt_part *p)
+static uint32_t ckpt_commit_inventory_class_of(struct ckpt_commit *s, const struct msg_ckpt_part *p)
 {
     uint32_t *bucket = &s->bucket[hash(p->part, p->shard)];
     for (uint32_t i = *bucket; i != CKPT_COMMIT_NONE; i = s->class[i].next)
@@ -129,7 +129,7 @@ void ckpt_commit_take_part(struct ckpt_commit *s, struct ckpt_commit_node *n, co
         n->cls = more;
         n->room = room;
     }
-    uint32_t c = class_of(s, p);
+    uint32_t c = ckpt_commit_inventory_class_of(s, p);
     s->full |= c == CKPT_COMMIT_NONE;
     if (c != CKPT_COMMIT_NONE)
         n->cls[n->heard++] = c;
@@ -355,7 +355,8 @@ static enum ckpt_commit_cover cover_of(struct ckpt_commit *s, int64_t step, uint
 }
 
 /* Whether it can be said at all; CKPT_COMMIT_COVERED: it can. */
-static enum ckpt_commit_cover known(const struct ckpt_commit *s, unsigned live, char *text, size_t size)
+static enum ckpt_commit_cover ckpt_commit_inventory_known(const struct ckpt_commit *s, unsigned live, char *text,
+                                                          size_t size)
 {
     *text = 0;
     if (s->full) {
@@ -370,7 +371,7 @@ static enum ckpt_commit_cover known(const struct ckpt_commit *s, unsigned live, 
 enum ckpt_commit_cover ckpt_commit_cover_of(struct ckpt_commit *s, int64_t step, uint64_t lineage, unsigned live,
                                             char *text, size_t size)
 {
-    enum ckpt_commit_cover can = known(s, live, text, size);
+    enum ckpt_commit_cover can = ckpt_commit_inventory_known(s, live, text, size);
     s->covered = lineage;
     return can == CKPT_COMMIT_COVERED ? cover_of(s, step, lineage, text, size) : can;
 }
@@ -378,7 +379,7 @@ enum ckpt_commit_cover ckpt_commit_cover_of(struct ckpt_commit *s, int64_t step,
 /* Of each history of which somebody holds the step: while nodes go back one after the other there are two. */
 enum ckpt_commit_cover ckpt_commit_cover(struct ckpt_commit *s, int64_t step, unsigned live, char *text, size_t size)
 {
-    enum ckpt_commit_cover best = CKPT_COMMIT_HOPELESS, can = known(s, live, text, size);
+    enum ckpt_commit_cover best = CKPT_COMMIT_HOPELESS, can = ckpt_commit_inventory_known(s, live, text, size);
     uint64_t tried[LINEAGES_MAX];
     unsigned n = 0;
     if (can != CKPT_COMMIT_COVERED)

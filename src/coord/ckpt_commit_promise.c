@@ -102,7 +102,7 @@ static bool is_under_way(const struct ckpt_commit *s, int64_t step, uint64_t lin
     return step == s->step && lineage == s->lineage && (s->phase != CKPT_COMMIT_RESTING || s->again == step);
 }
 
-static int by_step(const void *a, const void *b)
+static int ckpt_commit_promise_by_step(const void *a, const void *b)
 {
     const struct ckpt_commit_target *x = a, *y = b;
     return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
@@ -119,7 +119,7 @@ static bool aim(struct ckpt_commit *s, int64_t step, uint64_t lineage, el_usec n
         return false;
     s->target[s->targets++] =
         (struct ckpt_commit_target){step, lineage, now + CKPT_COMMIT_WORD, now + CKPT_COMMIT_STALL};
-    el_sort(s->target, s->targets, sizeof s->target[0], by_step);
+    el_sort(s->target, s->targets, sizeof s->target[0], ckpt_commit_promise_by_step);
     s->tell = true;
     return true;
 }
@@ -173,7 +173,8 @@ const struct ckpt_commit_late *ckpt_commit_late(const struct ckpt_commit *s)
 }
 
 /* It is said of the lowest that is due; most often all wait for the same rank. */
-static void say_late(struct ckpt_commit *s, struct ckpt_commit_target *t, const char *text, el_usec now)
+static void ckpt_commit_promise_say_late(struct ckpt_commit *s, struct ckpt_commit_target *t, const char *text,
+                                         el_usec now)
 {
     s->late.serial++;
     s->late.step = t->step;
@@ -198,7 +199,7 @@ int64_t ckpt_commit_covered_target(struct ckpt_commit *s, bool all_quiet, el_use
                  (unsigned)(CKPT_COMMIT_STALL / EL_SEC(1)), text);
         else {
             if (t.word <= now)
-                say_late(s, &s->target[i], text, now);
+                ckpt_commit_promise_say_late(s, &s->target[i], text, now);
             i++;
         }
     }

@@ -43,7 +43,7 @@ static void note_newest(struct rdzv_newest *n, int64_t step, el_usec now)
         *n = (struct rdzv_newest){step, now};
 }
 
-static const char *bytes_text(uint64_t bytes, char to[32])
+static const char *ckpt_commit_round_bytes_text(uint64_t bytes, char to[32])
 {
     double v = (double)bytes;
     const char *unit = bytes < 1000000 ? "kB" : bytes < 1000000000 ? "MB" : "GB";
@@ -52,7 +52,8 @@ static const char *bytes_text(uint64_t bytes, char to[32])
 }
 
 /* Several that have failed for the same reason are one line; returns the last of them. */
-static uint64_t say_failed(struct rdzv *r, const struct ckpt_commit_result *x, struct rdzv_actions *out)
+static uint64_t ckpt_commit_round_say_failed(struct rdzv *r, const struct ckpt_commit_result *x,
+                                             struct rdzv_actions *out)
 {
     char steps[160];
     uint64_t last = x->serial;
@@ -66,7 +67,7 @@ static uint64_t say_failed(struct rdzv *r, const struct ckpt_commit_result *x, s
     return last;
 }
 
-static void say_good(struct rdzv *r, const struct ckpt_commit_result *x, struct rdzv_actions *out)
+static void ckpt_commit_round_say_good(struct rdzv *r, const struct ckpt_commit_result *x, struct rdzv_actions *out)
 {
     char size[32];
     if (x->existed)
@@ -74,10 +75,11 @@ static void say_good(struct rdzv *r, const struct ckpt_commit_result *x, struct 
                  (long long)x->step);
     else
         rdzv_say(r, out, NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld%s is on disk: %s in %.1f s", (long long)x->step,
-                 x->lastwords ? " (last words)" : "", bytes_text(x->bytes, size), (double)x->took / (double)EL_SEC(1));
+                 x->lastwords ? " (last words)" : "", ckpt_commit_round_bytes_text(x->bytes, size),
+                 (double)x->took / (double)EL_SEC(1));
 }
 
-static unsigned say_late(struct rdzv *r, struct rdzv_actions *out)
+static unsigned ckpt_commit_round_say_late(struct rdzv *r, struct rdzv_actions *out)
 {
     const struct ckpt_commit_late *x = ckpt_commit_late(r->saving);
     if (x->serial == r->ckpt_commit_late)
@@ -95,13 +97,13 @@ static unsigned say_late(struct rdzv *r, struct rdzv_actions *out)
 /* What does not fit one step's notes is said with the next one. */
 static void say_results(struct rdzv *r, struct rdzv_actions *out)
 {
-    for (unsigned lines = say_late(r, out);
+    for (unsigned lines = ckpt_commit_round_say_late(r, out);
          lines < CKPT_COMMIT_LINES && r->saving_told < ckpt_commit_results(r->saving); lines++) {
         const struct ckpt_commit_result *x = ckpt_commit_result(r->saving, ++r->saving_told);
         if (x && x->good)
-            say_good(r, x, out);
+            ckpt_commit_round_say_good(r, x, out);
         else if (x)
-            r->saving_told = say_failed(r, x, out);
+            r->saving_told = ckpt_commit_round_say_failed(r, x, out);
     }
     r->saving_due |= r->saving_told < ckpt_commit_results(r->saving);
 }

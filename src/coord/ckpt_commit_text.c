@@ -58,7 +58,7 @@ static void file_word(const struct ckpt_commit *s, uint32_t i, bool more, struct
                                               .more = more};
 }
 
-static bool is_told(const struct ckpt_commit *s, const struct ckpt_commit_node *n, uint64_t conn)
+static bool ckpt_commit_text_is_told(const struct ckpt_commit *s, const struct ckpt_commit_node *n, uint64_t conn)
 {
     return n->told_conn == conn && n->told_order == s->order && n->told_got == n->got;
 }
@@ -69,7 +69,7 @@ static bool publish_word(struct ckpt_commit *s, struct ckpt_commit_node *n, uint
     uint32_t files = s->conf.store == CKPT_COMMIT_LOCAL ? 0 : s->files,
              first = n->got < files ? (uint32_t)n->got : files;
     size_t bytes = 0;
-    if (!i && is_told(s, n, conn))
+    if (!i && ckpt_commit_text_is_told(s, n, conn))
         return false;
     n->told_conn = conn;
     n->told_order = s->order;
@@ -162,5 +162,5 @@ bool ckpt_commit_word(struct ckpt_commit *s, unsigned node, uint64_t conn, unsig
 bool ckpt_commit_has_word(const struct ckpt_commit *s, unsigned node, uint64_t conn)
 {
     enum word word = node < s->used ? word_for(s, node) : WORD_NONE;
-    return word != WORD_NONE && !(word == WORD_PUBLISH && is_told(s, &s->node[node], conn));
+    return word != WORD_NONE && !(word == WORD_PUBLISH && ckpt_commit_text_is_told(s, &s->node[node], conn));
 }

@@ -19,14 +19,14 @@ static const char *size_text(uint64_t bytes, char to[32])
     return to;
 }
 
-static void label(struct el_buf *out, bool colour, const char *name)
+static void ckpt_status_text_label(struct el_buf *out, bool colour, const char *name)
 {
     el_buf_puts(out, "  ");
     el_paint(out, colour, TONE_FAINT, 10, name);
 }
 
 /* "step 1200, 3.2 s old" */
-static void put_step(struct el_buf *out, int64_t step, int64_t age_ms, const char *unknown)
+static void ckpt_status_text_put_step(struct el_buf *out, int64_t step, int64_t age_ms, const char *unknown)
 {
     char age[16];
     if (step < 0)
@@ -51,9 +51,9 @@ void ckpt_status_text_progress(const struct msg_ckpt_node *n, char *to, size_t r
 
 static void put_newest_on_disk(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
 {
-    label(out, colour, "disk");
+    ckpt_status_text_label(out, colour, "disk");
     if (*n->dir)
-        put_step(out, n->disk_step, n->disk_age_ms, "of an earlier time");
+        ckpt_status_text_put_step(out, n->disk_step, n->disk_age_ms, "of an earlier time");
     else
         el_buf_puts(out, "not written: no --ckpt-dir was given\n");
 }
@@ -64,15 +64,15 @@ static void put_disk(const struct msg_ckpt_node *n, bool colour, struct el_buf *
     put_newest_on_disk(n, colour, out);
     if (!*n->dir)
         return;
-    label(out, colour, "directory");
+    ckpt_status_text_label(out, colour, "directory");
     el_buf_printf(out, "%s\n", el_show_path(n->dir, shown, sizeof shown));
     if (n->writing >= 0) {
         ckpt_status_text_progress(n, progress, sizeof progress);
-        label(out, colour, "now");
+        ckpt_status_text_label(out, colour, "now");
         el_buf_printf(out, "%s\n", progress);
     }
     if (n->failed >= 0) {
-        label(out, colour, "failed");
+        ckpt_status_text_label(out, colour, "failed");
         snprintf(progress, sizeof progress, "step %lld: ", (long long)n->failed);
         el_paint(out, colour, TONE_BAD, 0, progress);
         el_paint(out, colour, TONE_BAD, 0, el_show_path(n->why, shown, sizeof shown));
@@ -92,8 +92,8 @@ static void put_name(const struct msg_ckpt_node *n, bool colour, struct el_buf *
 
 static void put_newest_in_memory(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
 {
-    label(out, colour, "memory");
-    put_step(out, n->step, n->age_ms, "read from disk");
+    ckpt_status_text_label(out, colour, "memory");
+    ckpt_status_text_put_step(out, n->step, n->age_ms, "read from disk");
 }
 
 void ckpt_status_text_newest(const struct msg_ckpt_node *n, bool colour, struct el_buf *out)
@@ -108,12 +108,12 @@ void ckpt_status_text_node(const struct msg_ckpt_node *n, bool colour, struct el
     char used[32], budget[32], line[128];
     put_name(n, colour, out);
     if (!n->budget_bytes) {
-        label(out, colour, "snapshots");
+        ckpt_status_text_label(out, colour, "snapshots");
         el_buf_puts(out, "off: neither --ckpt-mem nor --ckpt-dir was given\n");
         return;
     }
     put_newest_in_memory(n, colour, out);
-    label(out, colour, "slots");
+    ckpt_status_text_label(out, colour, "slots");
     el_buf_printf(out, "%s of %s\n", size_text(n->used_bytes, used), size_text(n->budget_bytes, budget));
     put_disk(n, colour, out);
     snprintf(line, sizeof line, "\n  %6s  %-8s %9s  %-28s %s", "RANK", "MEMORY", "AGE", "SLOTS", "WORKER");

@@ -62,35 +62,35 @@ void common_step_take(struct common_step *c, unsigned seat, const struct common_
 
 /* --- what is held --- */
 
-static bool same(struct slot_pin_step a, struct slot_pin_step b)
+static bool common_step_same(struct slot_pin_step a, struct slot_pin_step b)
 {
     return a.step == b.step && a.lineage == b.lineage;
 }
 
-static bool is_later(struct slot_pin_step a, struct slot_pin_step b)
+static bool common_step_is_later(struct slot_pin_step a, struct slot_pin_step b)
 {
     if (a.step == SLOT_PIN_NO_STEP || b.step == SLOT_PIN_NO_STEP)
         return a.step != SLOT_PIN_NO_STEP;
     return a.era != b.era ? a.era > b.era : a.step > b.step;
 }
 
-static bool has(const struct slot_pin_step *v, unsigned n, struct slot_pin_step of)
+static bool common_step_has(const struct slot_pin_step *v, unsigned n, struct slot_pin_step of)
 {
     for (unsigned i = 0; i < n; i++)
-        if (same(v[i], of))
+        if (common_step_same(v[i], of))
             return true;
     return false;
 }
 
-static bool holds(const struct common_step_seat *s, struct slot_pin_step of)
+static bool common_step_holds(const struct common_step_seat *s, struct slot_pin_step of)
 {
-    return s->spoken && (s->t.elsewhere || has(s->t.told.is_whole, s->t.told.whole, of));
+    return s->spoken && (s->t.elsewhere || common_step_has(s->t.told.is_whole, s->t.told.whole, of));
 }
 
 static bool never(const struct common_step_seat *s, struct slot_pin_step of)
 {
     const struct slot_pin_told *t = &s->t.told;
-    if (holds(s, of) || (s->spoken && has(t->is_coming, t->coming, of)))
+    if (common_step_holds(s, of) || (s->spoken && common_step_has(t->is_coming, t->coming, of)))
         return false;
     return s->absent || (s->spoken && (of.era < t->era || (of.era == t->era && of.step <= t->passed)));
 }
@@ -102,9 +102,9 @@ static struct slot_pin_step newest(const struct common_step *c)
     for (unsigned k = 0; k < c->seats; k++)
         for (unsigned i = 0; i < c->seat[k].t.told.whole; i++) {
             struct slot_pin_step of = c->seat[k].t.told.is_whole[i];
-            bool all = is_later(of, best);
+            bool all = common_step_is_later(of, best);
             for (unsigned x = 0; x < c->seats && all; x++)
-                all = holds(&c->seat[x], of);
+                all = common_step_holds(&c->seat[x], of);
             best = all ? of : best;
         }
     return best;
@@ -113,22 +113,23 @@ static struct slot_pin_step newest(const struct common_step *c)
 /* Of one step that was taken twice the nodes know the order: each tells the later take first. */
 static bool goes_beyond(const struct common_step *c, struct slot_pin_step of)
 {
-    if (of.step != c->step.step || of.era != c->step.era || of.step == SLOT_PIN_NO_STEP || same(of, c->step))
-        return is_later(of, c->step) && !same(of, c->step);
+    if (of.step != c->step.step || of.era != c->step.era || of.step == SLOT_PIN_NO_STEP ||
+        common_step_same(of, c->step))
+        return common_step_is_later(of, c->step) && !common_step_same(of, c->step);
     for (unsigned k = 0; k < c->seats; k++) {
         const struct slot_pin_told *t = &c->seat[k].t.told;
-        for (unsigned i = 0; i < t->whole && !same(t->is_whole[i], c->step); i++)
-            if (same(t->is_whole[i], of))
+        for (unsigned i = 0; i < t->whole && !common_step_same(t->is_whole[i], c->step); i++)
+            if (common_step_same(t->is_whole[i], of))
                 return true;
     }
     return false;
 }
 
 /* Newer than the common one, as the node itself sees it: behind that in its list nothing is. */
-static unsigned newer(const struct common_step *c, const struct slot_pin_told *t)
+static unsigned common_step_newer(const struct common_step *c, const struct slot_pin_told *t)
 {
     unsigned n = 0;
-    while (n < t->whole && !same(t->is_whole[n], c->step))
+    while (n < t->whole && !common_step_same(t->is_whole[n], c->step))
         n++;
     return n;
 }
@@ -144,16 +145,16 @@ static enum waits waits_of(const struct common_step *c, struct slot_pin_step of)
 }
 
 /* Of all steps beyond the common one.  Each is looked at once for each node that tells it, but most tell the same. */
-static enum waits look(const struct common_step *c)
+static enum waits common_step_look(const struct common_step *c)
 {
     struct slot_pin_step last[2] = {{SLOT_PIN_NO_STEP, -1, 0, 0}, {SLOT_PIN_NO_STEP, -1, 0, 0}};
     enum waits most = WAITS_FOR_NOTHING;
     for (unsigned k = 0; k < c->seats && most != WAITS_FOR_NODES; k++) {
         const struct slot_pin_told *t = &c->seat[k].t.told;
-        unsigned whole = newer(c, t);
+        unsigned whole = common_step_newer(c, t);
         for (unsigned i = 0; i < whole + t->coming && most != WAITS_FOR_NODES; i++) {
             struct slot_pin_step of = i < whole ? t->is_whole[i] : t->is_coming[i - whole];
-            if (same(of, last[0]) || same(of, last[1]))
+            if (common_step_same(of, last[0]) || common_step_same(of, last[1]))
                 continue;
             enum waits one = waits_of(c, of);
             most = one > most ? one : most;
@@ -166,7 +167,7 @@ static enum waits look(const struct common_step *c)
 
 /* --- what follows --- */
 
-static void set_common(struct common_step *c, struct slot_pin_step to)
+static void common_step_set_common(struct common_step *c, struct slot_pin_step to)
 {
     int64_t begun = SLOT_PIN_NO_STEP;
     for (unsigned k = 0; k < c->seats; k++)
@@ -177,9 +178,9 @@ static void set_common(struct common_step *c, struct slot_pin_step to)
     c->stuck = EL_NEVER;
 }
 
-static bool give_up(struct common_step *c, struct slot_pin_step of)
+static bool common_step_give_up(struct common_step *c, struct slot_pin_step of)
 {
-    if (has(c->gone, sizeof c->gone / sizeof c->gone[0], of))
+    if (common_step_has(c->gone, sizeof c->gone / sizeof c->gone[0], of))
         return false;
     c->gone[c->gone_next++ % (sizeof c->gone / sizeof c->gone[0])] = of;
     return true;
@@ -191,10 +192,10 @@ static bool give_up_all(struct common_step *c)
     bool news = false;
     for (unsigned k = 0; k < c->seats; k++) {
         const struct slot_pin_told *t = &c->seat[k].t.told;
-        unsigned whole = newer(c, t);
+        unsigned whole = common_step_newer(c, t);
         for (unsigned i = 0; i < whole + t->coming; i++) {
             struct slot_pin_step of = i < whole ? t->is_whole[i] : t->is_coming[i - whole];
-            news |= waits_of(c, of) == WAITS_IN_VAIN && give_up(c, of);
+            news |= waits_of(c, of) == WAITS_IN_VAIN && common_step_give_up(c, of);
         }
     }
     return news;
@@ -239,11 +240,11 @@ bool common_step_advance(struct common_step *c, el_usec now)
     struct slot_pin_step best = newest(c);
     bool news = goes_beyond(c, best);
     if (news) /* and the steps beyond it are looked at at once: who has told them already does not do so again */
-        set_common(c, best);
+        common_step_set_common(c, best);
     if (c->stuck != EL_NEVER && c->stuck + COMMON_STEP_PATIENCE <= now)
         for (unsigned k = 0; k < c->seats; k++)
             c->seat[k].absent |= is_absent(c, &c->seat[k]);
-    enum waits waits = look(c);
+    enum waits waits = common_step_look(c);
     if (waits == WAITS_FOR_NOTHING || !any_is_stuck(c))
         c->stuck = EL_NEVER;
     else if (c->stuck == EL_NEVER)
@@ -274,19 +275,19 @@ static void make_word(const struct common_step *c, const struct common_step_seat
     out->from = c->from;
     for (unsigned i = 0; i < t->whole + t->coming; i++) {
         struct slot_pin_step of = i < t->whole ? t->is_whole[i] : t->is_coming[i - t->whole];
-        if (!same(of, c->step) && has(c->gone, sizeof c->gone / sizeof c->gone[0], of))
+        if (!common_step_same(of, c->step) && common_step_has(c->gone, sizeof c->gone / sizeof c->gone[0], of))
             out->useless[out->n++] = of;
     }
 }
 
-static bool is_told(const struct common_step_seat *s, uint64_t conn, const struct common_step_word *w)
+static bool common_step_is_told(const struct common_step_seat *s, uint64_t conn, const struct common_step_word *w)
 {
     if (!s->spoken)
         return true;
     bool useless = false;
     for (unsigned i = 0; i < w->n; i++)
-        useless |= !has(s->told.useless, s->told.n, w->useless[i]);
-    return s->told_conn == conn && same(s->told.step, w->step) && s->told.from == w->from && !useless;
+        useless |= !common_step_has(s->told.useless, s->told.n, w->useless[i]);
+    return s->told_conn == conn && common_step_same(s->told.step, w->step) && s->told.from == w->from && !useless;
 }
 
 bool common_step_has_word(const struct common_step *c, unsigned seat, uint64_t conn)
@@ -295,7 +296,7 @@ bool common_step_has_word(const struct common_step *c, unsigned seat, uint64_t c
     if (seat >= c->seats)
         return false;
     make_word(c, &c->seat[seat], &w);
-    return !is_told(&c->seat[seat], conn, &w);
+    return !common_step_is_told(&c->seat[seat], conn, &w);
 }
 
 bool common_step_word(struct common_step *c, unsigned seat, uint64_t conn, struct common_step_word *out)

@@ -7,7 +7,7 @@ int rdzv_common_init(struct rdzv *r)
 }
 
 /* What a script has left behind on disk is left. */
-static bool advance(struct rdzv *r, el_usec now)
+static bool common_step_round_advance(struct rdzv *r, el_usec now)
 {
     struct slot_pin_step was = r->common.step;
     int64_t step;
@@ -34,7 +34,7 @@ void rdzv_common_taken(struct rdzv *r, unsigned i, const struct msg_ckpt_taken *
     t.told.whole = common_step_list_get(m->whole, t.told.is_whole, SLOT_PIN_TOLD);
     t.told.coming = common_step_list_get(m->coming, t.told.is_coming, SLOT_PIN_TOLD);
     common_step_take(&r->common, x->seat, &t, now);
-    bool news = r->state != RDZV_REBUILDING && advance(r, now);
+    bool news = r->state != RDZV_REBUILDING && common_step_round_advance(r, now);
     if (news)
         rdzv_act(out, RDZV_DO_ORDER_EACH);
     else if (r->state != RDZV_REBUILDING && common_step_has_word(&r->common, x->seat, x->conn))
@@ -43,7 +43,7 @@ void rdzv_common_taken(struct rdzv *r, unsigned i, const struct msg_ckpt_taken *
 
 void rdzv_common_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
-    if (rdzv_common_deadline(r) <= now && advance(r, now))
+    if (rdzv_common_deadline(r) <= now && common_step_round_advance(r, now))
         rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 

@@ -47,7 +47,7 @@ static void no_such_job(struct coordinator *c, struct peer *p, const char *run_i
 }
 
 /* The job that is named, or the only one that is not over.  NULL: the peer has been told why. */
-static struct job *choose(struct coordinator *c, struct peer *p, const char *run_id)
+static struct job *coordinator_command_choose(struct coordinator *c, struct peer *p, const char *run_id)
 {
     char names[300];
     struct job *only = NULL, *named = *run_id ? coordinator_job(c, run_id) : NULL;
@@ -206,7 +206,7 @@ static bool may_change(const struct peer *p, const struct job *job)
     return p->same_host ? !own_user || !peer_is_foreign(p->conn.fd) : rdzv_is_member_addr(job->r, p->remote);
 }
 
-static const char *run_id_of(const struct msg *m)
+static const char *coordinator_command_run_id_of(const struct msg *m)
 {
     switch ((unsigned)m->type) {
     case MSG_SCALE: return m->u.scale.run_id;
@@ -226,7 +226,7 @@ void command_take(struct coordinator *c, struct peer *p, const struct msg *m)
         status(c, p, &m->u.status);
         return;
     }
-    struct job *job = choose(c, p, run_id_of(m));
+    struct job *job = coordinator_command_choose(c, p, coordinator_command_run_id_of(m));
     if (!job)
         return;
     if (!may_change(p, job)) {

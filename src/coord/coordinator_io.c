@@ -121,7 +121,7 @@ static void send_beat(struct coordinator *c, struct job *job, unsigned member, c
         peer_send(p, &m);
 }
 
-static void send_answer(struct coordinator *c, struct job *job, const struct rdzv_action *a)
+static void coordinator_send_answer(struct coordinator *c, struct job *job, const struct rdzv_action *a)
 {
     const struct msg *m = rdzv_answer(job->r);
     struct peer *p = peer_find(c, a->conn);
@@ -192,7 +192,8 @@ static void over(struct coordinator *c, struct job *job)
         c->conf.ended(c->conf.ctx, rdzv_run_id(job->r), rdzv_exit_status(job->r));
 }
 
-static void act(struct coordinator *c, struct job *job, const struct rdzv_action *a, const struct rdzv_event *ev)
+static void coordinator_act(struct coordinator *c, struct job *job, const struct rdzv_action *a,
+                            const struct rdzv_event *ev)
 {
     struct peer *p;
     struct msg goodbye;
@@ -203,7 +204,7 @@ static void act(struct coordinator *c, struct job *job, const struct rdzv_action
             peer_free(p);
         break;
     case RDZV_DO_REFUSE:
-    case RDZV_DO_REPLY: send_answer(c, job, a); break;
+    case RDZV_DO_REPLY: coordinator_send_answer(c, job, a); break;
     case RDZV_DO_BEAT: send_beat(c, job, a->member, ev->msg); break;
     case RDZV_DO_GOODBYE:
         rdzv_goodbye(job->r, a->member, loop_now(c->loop), &goodbye);
@@ -230,13 +231,13 @@ void coordinator_step(struct coordinator *c, struct job *job, const struct rdzv_
     struct rdzv_event journaled = {.type = RDZV_EV_JOURNALED, .ok = true};
     rdzv_step(job->r, ev, loop_now(c->loop), &out);
     for (unsigned i = 0; i < out.n; i++)
-        act(c, job, &out.v[i], ev);
+        coordinator_act(c, job, &out.v[i], ev);
     while (job->journaled) {
         journaled.serial = job->journaled;
         job->journaled = 0;
         rdzv_step(job->r, &journaled, loop_now(c->loop), &out);
         for (unsigned i = 0; i < out.n; i++)
-            act(c, job, &out.v[i], &journaled);
+            coordinator_act(c, job, &out.v[i], &journaled);
     }
 }
 
@@ -248,7 +249,7 @@ void coordinator_closed(struct coordinator *c, uint64_t id, unsigned member, uin
         coordinator_step(c, job, &ev);
 }
 
-static void on_journaled(void *ctx, uint64_t id, uint64_t serial, bool ok)
+static void coordinator_on_journaled(void *ctx, uint64_t id, uint64_t serial, bool ok)
 {
     struct coordinator *c = ctx;
     struct job *job = coordinator_job_by_id(c, id);
@@ -292,7 +293,7 @@ void coordinator_job_free(struct coordinator *c, size_t i)
 }
 
 /* Room for one more: an ended one may go before its time, and one of which nothing has come. */
-static bool make_room(struct coordinator *c)
+static bool coordinator_make_room(struct coordinator *c)
 {
     if (c->jobs < COORDINATOR_JOBS_MAX)
         return true;
@@ -377,7 +378,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
     if (!e.status && jobs_from(c, &p->addr) >= COORDINATOR_JOBS_ONE)
         el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs from %s are here already, half of the places", COORDINATOR_JOBS_ONE,
                 p->remote);
-    if (!e.status && rdzv_settings_check(&conf.set, &e) == 0 && !make_room(c))
+    if (!e.status && rdzv_settings_check(&conf.set, &e) == 0 && !coordinator_make_room(c))
         el_fail(&e, EL_EXIT_TEMPFAIL, "%d jobs are here, and none has ended", COORDINATOR_JOBS_MAX);
     if (e.status) {
         peer_refuse(p, (unsigned)e.status, "%s", e.text);
@@ -415,7 +416,7 @@ static struct job *job_new(struct coordinator *c, struct peer *p, const struct m
 /* All its nodes have gone, and who comes was started another way, or after it was given up: nobody is left who could
  * hold him to what they had agreed on.  Only the numbers of its rounds stay taken.  True: the job is not there any
  * more. */
-static bool give_way(struct coordinator *c, struct job *job, const struct msg_hello *h, uint64_t *seen)
+static bool coordinator_give_way(struct coordinator *c, struct job *job, const struct msg_hello *h, uint64_t *seen)
 {
     struct rdzv_record record;
     if (!rdzv_is_deserted(job->r) || (rdzv_state(job->r) < RDZV_CLOSING && rdzv_agrees(job->r, h)))
@@ -434,7 +435,7 @@ void coordinator_hello(struct coordinator *c, struct peer *p, const struct msg *
     uint64_t seen = 0;
     struct job *job = coordinator_job(c, m->u.hello.run_id);
     struct rdzv_event ev = {.type = RDZV_EV_HELLO, .conn = p->id, .msg = m, .peer = peer_ends(p)};
-    if (job && give_way(c, job, &m->u.hello, &seen))
+    if (job && coordinator_give_way(c, job, &m->u.hello, &seen))
         job = NULL;
     if (is_of_another_job(c, p, &m->u.hello))
         return;
@@ -473,7 +474,7 @@ static void close_overdue(struct coordinator *c, el_usec now)
         peer_free(c->closing.first);
 }
 
-static void on_timer(void *ctx)
+static void coordinator_on_timer(void *ctx)
 {
     struct coordinator *c = ctx;
     el_usec now = loop_now(c->loop);
@@ -505,7 +506,7 @@ struct coordinator *coordinator_new(struct loop *l, struct pool *pool, const str
                                     struct el_err *e)
 {
     struct coordinator *c = el_alloc(NULL, sizeof *c);
-    if (!c || !(c->timer = loop_timer_new(l, on_timer, c))) {
+    if (!c || !(c->timer = loop_timer_new(l, coordinator_on_timer, c))) {
         el_free(NULL, c);
         el_fail(e, EL_EXIT_OSERR, "coordinator: no memory");
         return NULL;
@@ -524,7 +525,7 @@ struct coordinator *coordinator_new(struct loop *l, struct pool *pool, const str
         getrandom(&c->rng.state, sizeof c->rng.state, 0) != sizeof c->rng.state)
         el_fail(e, EL_EXIT_OSERR, "no random numbers");
     else if (conf->state_dir && (c->journal = journal_open(conf->state_dir, on_record, &c->known, e)))
-        journal_start(c->journal, l, pool, on_journaled, c);
+        journal_start(c->journal, l, pool, coordinator_on_journaled, c);
     if (!e->status)
         return c;
     el_prefix(e, "%s", c->name);

@@ -163,7 +163,7 @@ static bool give_away(struct peer *p, const char *bytes, size_t n)
     return true;
 }
 
-static void take_first(struct peer *p, const struct msg *m, const char *frame, size_t n)
+static void coordinator_peer_take_first(struct peer *p, const struct msg *m, const char *frame, size_t n)
 {
     struct coordinator *c = p->c;
     switch ((unsigned)m->type) {
@@ -183,11 +183,11 @@ static void take_first(struct peer *p, const struct msg *m, const char *frame, s
 }
 
 /* frame: the message and what came behind it. */
-static void take_message(struct peer *p, const struct msg *m, const char *frame, size_t n)
+static void coordinator_peer_take_message(struct peer *p, const struct msg *m, const char *frame, size_t n)
 {
     struct coordinator *c = p->c;
     if (p->role == PEER_NEW) {
-        take_first(p, m, frame, n);
+        coordinator_peer_take_first(p, m, frame, n);
         return;
     }
     if (p->role == PEER_COMMAND && m->type == MSG_LOGS_NEXT)
@@ -217,7 +217,7 @@ static void take_message(struct peer *p, const struct msg *m, const char *frame,
 }
 
 /* What it has sent cannot be read on. */
-static void give_up(struct peer *p, const struct el_err *e)
+static void coordinator_peer_give_up(struct peer *p, const struct el_err *e)
 {
     struct coordinator *c = p->c;
     uint64_t job = p->job, conn = p->id;
@@ -262,13 +262,13 @@ static long take_frames(struct peer *p, const char *bytes, size_t n)
         struct el_err e = {0};
         long used = msg_consume(&p->decoder, bytes + at, n - at, &m, &e);
         if (used < 0) {
-            give_up(p, &e);
+            coordinator_peer_give_up(p, &e);
             return -1;
         }
         if (used == 0)
             return (long)at;
         if (m.type != MSG_NONE)
-            take_message(p, &m, bytes + at, n - at);
+            coordinator_peer_take_message(p, &m, bytes + at, n - at);
         msg_release(&m);
         at += (size_t)used;
         if (peer_find(c, id) != p || p->role == PEER_CLOSING)
@@ -277,7 +277,7 @@ static long take_frames(struct peer *p, const char *bytes, size_t n)
 }
 
 /* Everything that has come and was not used. */
-static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, size_t n)
+static void coordinator_peer_take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, size_t n)
 {
     struct el_err e = {0};
     bool joined = begun->len > 0;
@@ -300,7 +300,7 @@ static void take_bytes(struct peer *p, struct el_buf *begun, const char *bytes, 
         cut_off(p);
     }
     if (e.status)
-        give_up(p, &e);
+        coordinator_peer_give_up(p, &e);
 }
 
 /* So many jobs have begun in this turn that others come first. */
@@ -314,7 +314,7 @@ static bool must_wait(const struct peer *p)
 }
 
 /* What it has said is kept, and no more is read from it before that is heard. */
-static void put_off(struct peer *p, const char *bytes, size_t n)
+static void coordinator_peer_put_off(struct peer *p, const char *bytes, size_t n)
 {
     struct coordinator *c = p->c;
     c->hearing = p;
@@ -330,7 +330,7 @@ static void put_off(struct peer *p, const char *bytes, size_t n)
     coordinator_rearm(c);
 }
 
-static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
+static struct el_buf *coordinator_peer_on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
@@ -340,13 +340,13 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     if (p->role == PEER_CLOSING)
         return NULL;
     if (must_wait(p)) {
-        put_off(p, bytes, n);
+        coordinator_peer_put_off(p, bytes, n);
         return NULL;
     }
     purse->users++; /* it pays for `begun`, whatever becomes of the peer */
     c->hearing = p;
     p->in = EL_BUF_INIT(&purse->conns, 0);
-    take_bytes(p, &begun, bytes, n);
+    coordinator_peer_take_bytes(p, &begun, bytes, n);
     c->hearing = NULL;
     el_buf_free(&begun);
     job_memory_leave(purse);
@@ -367,12 +367,12 @@ void peer_hear_waiting(struct coordinator *c)
         p->waits = false;
         c->waiting--;
         conn_resume(&p->conn);
-        on_data(&p->conn, "", 0);
+        coordinator_peer_on_data(&p->conn, "", 0);
         p = c->fresh.first; /* others may have gone, too */
     }
 }
 
-static void on_closed(struct conn *conn, enum conn_why why, int sys)
+static void coordinator_peer_on_closed(struct conn *conn, enum conn_why why, int sys)
 {
     struct peer *p = (struct peer *)((char *)conn - offsetof(struct peer, conn));
     struct coordinator *c = p->c;
@@ -393,7 +393,7 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     coordinator_rearm(c);
 }
 
-static const struct conn_ops peer_ops = {.data = on_data, .closed = on_closed};
+static const struct conn_ops peer_ops = {.data = coordinator_peer_on_data, .closed = coordinator_peer_on_closed};
 
 /* --- coming in ---------------------------------------------------------------------------------------------------- */
 
@@ -474,7 +474,7 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
     peer_move(p, PEER_NEW);
     conn_read_to(&p->conn, c->piece, sizeof c->piece);
     if (n)
-        on_data(&p->conn, bytes, n);
+        coordinator_peer_on_data(&p->conn, bytes, n);
     else
         coordinator_rearm(c);
 }

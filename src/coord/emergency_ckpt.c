@@ -97,8 +97,8 @@ static int64_t next_below(const struct emergency_ckpt *w, int64_t below)
     return best;
 }
 
-static int64_t newest_held(const struct emergency_ckpt *w,
-                           enum emergency_ckpt_level (*of)(const struct emergency_ckpt *, int64_t))
+static int64_t emergency_ckpt_newest_held(const struct emergency_ckpt *w,
+                                          enum emergency_ckpt_level (*of)(const struct emergency_ckpt *, int64_t))
 {
     int64_t step = next_below(w, INT64_MAX);
     while (step != EMERGENCY_CKPT_NO_STEP && of(w, step) != EMERGENCY_CKPT_HAS)
@@ -109,19 +109,19 @@ static int64_t newest_held(const struct emergency_ckpt *w,
 /* The disk may yet fail: a step that needs none is not given away for one that does. */
 static void look_held(struct emergency_ckpt *w)
 {
-    w->instead = newest_held(w, level);
-    w->kept = newest_held(w, in_memory);
+    w->instead = emergency_ckpt_newest_held(w, level);
+    w->kept = emergency_ckpt_newest_held(w, in_memory);
     w->kept = w->kept == EMERGENCY_CKPT_NO_STEP ? w->instead : w->kept;
 }
 
 /* --- what is heard --- */
 
-static const char *name_of(const struct emergency_ckpt *w, unsigned k)
+static const char *emergency_ckpt_name_of(const struct emergency_ckpt *w, unsigned k)
 {
     return w->conf.name ? w->conf.name(w->conf.ctx, k) : "a node";
 }
 
-static void begin(struct emergency_ckpt *w, el_usec now)
+static void emergency_ckpt_begin(struct emergency_ckpt *w, el_usec now)
 {
     el_usec agree = w->conf.limit < EMERGENCY_CKPT_AGREE ? w->conf.limit : EMERGENCY_CKPT_AGREE;
     w->state = EMERGENCY_CKPT_AGREEING;
@@ -132,7 +132,7 @@ static void begin(struct emergency_ckpt *w, el_usec now)
     w->told = false;
 }
 
-static void end(struct emergency_ckpt *w, el_usec now)
+static void emergency_ckpt_finish(struct emergency_ckpt *w, el_usec now)
 {
     w->state = EMERGENCY_CKPT_IS_OVER;
     w->agree_until = w->until = w->look_at = EL_NEVER;
@@ -171,10 +171,10 @@ void emergency_ckpt_take(struct emergency_ckpt *w, unsigned k, const struct emer
     w->news = true;
     if (s->n && *s->why && s->at[0].step >= w->why_step) {
         w->why_step = s->at[0].step;
-        el_snip(w->why, sizeof w->why, "%.64s: %s", name_of(w, k), s->why);
+        el_snip(w->why, sizeof w->why, "%.64s: %s", emergency_ckpt_name_of(w, k), s->why);
     }
     if (w->state == EMERGENCY_CKPT_RESTING && !s->ends && !to->gone)
-        begin(w, now);
+        emergency_ckpt_begin(w, now);
     if (w->state == EMERGENCY_CKPT_AGREEING && !s->ends && s->limit > w->limit) {
         w->limit = s->limit;
         w->told = false;
@@ -198,7 +198,7 @@ static bool waits(const struct emergency_ckpt *w, el_usec now)
 }
 
 /* Who has nothing of the newest step, unless a node has said so itself. */
-static void explain(struct emergency_ckpt *w, int64_t step)
+static void emergency_ckpt_explain(struct emergency_ckpt *w, int64_t step)
 {
     unsigned k = 0;
     if (*w->why && w->why_step >= step)
@@ -209,14 +209,15 @@ static void explain(struct emergency_ckpt *w, int64_t step)
         return;
     const struct emergency_ckpt_seat *s = &w->seat[k];
     w->why_step = step;
-    snprintf(w->why, sizeof w->why, "step %lld cannot be had by all: %.64s %s", (long long)step, name_of(w, k),
+    snprintf(w->why, sizeof w->why, "step %lld cannot be had by all: %.64s %s", (long long)step,
+             emergency_ckpt_name_of(w, k),
              s->lost                  ? "was lost"
              : !s->spoken && !s->gone ? "did not answer"
              : s->ends || s->gone     ? "has no live worker that could be asked"
                                       : "stands elsewhere");
 }
 
-static bool agree(struct emergency_ckpt *w, el_usec now)
+static bool emergency_ckpt_agree(struct emergency_ckpt *w, el_usec now)
 {
     if (waits(w, now))
         return false;
@@ -231,14 +232,14 @@ static bool agree(struct emergency_ckpt *w, el_usec now)
         }
         if (found == EMERGENCY_CKPT_MAY && now < w->agree_until)
             return false;
-        explain(w, step);
+        emergency_ckpt_explain(w, step);
     }
-    end(w, now); /* nothing is better than what is held */
+    emergency_ckpt_finish(w, now); /* nothing is better than what is held */
     return true;
 }
 
 /* All have done what they could. */
-static bool is_done(const struct emergency_ckpt *w)
+static bool emergency_ckpt_is_done(const struct emergency_ckpt *w)
 {
     for (unsigned k = 0; k < w->seats; k++) {
         const struct emergency_ckpt_seat *s = &w->seat[k];
@@ -248,13 +249,13 @@ static bool is_done(const struct emergency_ckpt *w)
     return true;
 }
 
-static bool copy(struct emergency_ckpt *w, el_usec now)
+static bool emergency_ckpt_copy(struct emergency_ckpt *w, el_usec now)
 {
     enum emergency_ckpt_level found = level(w, w->step);
-    bool done = is_done(w);
+    bool done = emergency_ckpt_is_done(w);
     if (found == EMERGENCY_CKPT_HAS && done) {
         w->why[0] = 0;
-        end(w, now);
+        emergency_ckpt_finish(w, now);
         return true;
     }
     if (found != EMERGENCY_CKPT_NO && !done)
@@ -272,11 +273,11 @@ void emergency_ckpt_give_up(struct emergency_ckpt *w, const char *why, el_usec n
     w->step = EMERGENCY_CKPT_NO_STEP;
     look_held(w);
     snprintf(w->why, sizeof w->why, "%s", why);
-    end(w, now);
+    emergency_ckpt_finish(w, now);
 }
 
 /* What all nodes have is looked at for every node's word only while they are few. */
-static bool is_due(struct emergency_ckpt *w, el_usec now)
+static bool emergency_ckpt_is_due(struct emergency_ckpt *w, el_usec now)
 {
     bool under_way = w->state == EMERGENCY_CKPT_AGREEING || w->state == EMERGENCY_CKPT_COPYING;
     bool late = w->state == EMERGENCY_CKPT_AGREEING && w->agree_until <= now;
@@ -289,9 +290,9 @@ static bool is_due(struct emergency_ckpt *w, el_usec now)
 
 bool emergency_ckpt_advance(struct emergency_ckpt *w, el_usec now)
 {
-    for (bool more = is_due(w, now); more;)
-        more = w->state == EMERGENCY_CKPT_AGREEING  ? agree(w, now)
-               : w->state == EMERGENCY_CKPT_COPYING ? copy(w, now)
+    for (bool more = emergency_ckpt_is_due(w, now); more;)
+        more = w->state == EMERGENCY_CKPT_AGREEING  ? emergency_ckpt_agree(w, now)
+               : w->state == EMERGENCY_CKPT_COPYING ? emergency_ckpt_copy(w, now)
                                                     : false;
     if (w->until <= now) {
         char why[EMERGENCY_CKPT_TEXT_MAX];

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static bool leaves(void *ctx, unsigned k)
+static bool emergency_ckpt_round_leaves(void *ctx, unsigned k)
 {
     const struct rdzv *r = ctx;
     return r->seat[k].member != RDZV_NONE && r->member[r->seat[k].member].leaving;
@@ -30,7 +30,7 @@ int rdzv_lastwords_init(struct rdzv *r)
     const struct emergency_ckpt_conf conf = {.room = r->conf.room,
                                              .limit = r->saving ? limit / 2 : limit,
                                              .disk = r->saving ? disk : NULL,
-                                             .leaves = leaves,
+                                             .leaves = emergency_ckpt_round_leaves,
                                              .name = name,
                                              .ctx = r};
     return emergency_ckpt_init(&r->lastwords, &conf, r->mem);
@@ -56,7 +56,7 @@ void rdzv_lastwords_stop(struct rdzv *r, el_usec now)
         r->stop_until = from + r->stop_grace + RDZV_STOP_MARGIN;
 }
 
-static void say(struct rdzv *r, struct rdzv_actions *out)
+static void emergency_ckpt_round_say(struct rdzv *r, struct rdzv_actions *out)
 {
     struct emergency_ckpt_end end = emergency_ckpt_end(&r->lastwords);
     char instead[64] = "no snapshot that all hold is there", lost[64] = "";
@@ -80,7 +80,7 @@ void rdzv_lastwords_say(struct rdzv *r, struct rdzv_actions *out)
     if (r->state != RDZV_STOPPING)
         return;
     if (over && !r->lastwords_over)
-        say(r, out);
+        emergency_ckpt_round_say(r, out);
     r->lastwords_over = over;
 }
 
@@ -107,7 +107,8 @@ bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 }
 
 /* A round that is over, for us: nobody waits for what its workers hold. */
-static void let_go(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, struct rdzv_actions *out)
+static void emergency_ckpt_round_let_go(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m,
+                                        struct rdzv_actions *out)
 {
     r->member[i].held = m->ends ? 0 : m->number;
     r->member[i].held_coord = m->coord;
@@ -123,7 +124,7 @@ void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stan
     bool up = (r->state == RDZV_RUNNING || r->state == RDZV_STOPPING) && x->phase == RDZV_BUSY;
     bool seated = x->seat != RDZV_NONE && (up || (r->state == RDZV_REBUILDING && x->phase != RDZV_STRAY));
     if (!seated || m->number != r->number || m->coord != r->coord) {
-        let_go(r, i, m, out);
+        emergency_ckpt_round_let_go(r, i, m, out);
         return;
     }
     r->member[i].held = 0;

@@ -53,7 +53,7 @@ void rdzv_health_launched(struct rdzv *r)
     r->health.tries = 0;
 }
 
-static bool takes_part(const struct rdzv_member *m)
+static bool health_takes_part(const struct rdzv_member *m)
 {
     return m->phase == RDZV_READY && m->conn && !m->leaving;
 }
@@ -67,7 +67,7 @@ bool rdzv_health_due(const struct rdzv *r)
     if (!h->wanted || h->tries >= TRIES_MAX || (first && r->number))
         return false;
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next)
-        if (takes_part(&r->member[i]) && r->member[i].probed != h->wish)
+        if (health_takes_part(&r->member[i]) && r->member[i].probed != h->wish)
             return true;
     return false;
 }
@@ -75,19 +75,19 @@ bool rdzv_health_due(const struct rdzv *r)
 /* --- beginning --- */
 
 /* By node rank, then by arrival: neighbours are paired first. */
-static unsigned gather(struct rdzv *r)
+static unsigned health_gather(struct rdzv *r)
 {
     unsigned n = 0;
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
         r->member[i].prober = RDZV_NONE;
-        if (takes_part(&r->member[i]) && n < PLAN_NODES_MAX)
+        if (health_takes_part(&r->member[i]) && n < PLAN_NODES_MAX)
             r->scratch[n++] = i;
     }
     rdzv_order_members(r, n);
     return n;
 }
 
-static bool make_room(struct rdzv *r, unsigned n)
+static bool health_make_room(struct rdzv *r, unsigned n)
 {
     struct rdzv_health *h = &r->health;
     el_free(r->mem, h->member);
@@ -99,7 +99,7 @@ static bool make_room(struct rdzv *r, unsigned n)
 
 /* By the address of its connection, whatever it says of itself: many agents of one host that accuse another node are
  * one witness.  Where all are on one host each speaks for itself. */
-static uint64_t place_of(const struct rdzv_member *m)
+static uint64_t health_place_of(const struct rdzv_member *m)
 {
     static const uint64_t seed[2] = {0x686f7374, 1};
     if (!*m->remote) /* not known */
@@ -120,11 +120,11 @@ static void name_node(struct rdzv *r, unsigned node, const char *loopback)
     else
         snprintf(name, sizeof name, "%s", m->host);
     health_check_domain(r->health.probing, node, m->domain);
-    health_check_place(r->health.probing, node, loopback ? 0 : place_of(m));
+    health_check_place(r->health.probing, node, loopback ? 0 : health_place_of(m));
     health_check_name(r->health.probing, node, name, loopback ? loopback : m->same_host ? r->self_addr : m->addr);
 }
 
-static void cannot(struct rdzv *r, struct rdzv_actions *out)
+static void health_cannot(struct rdzv *r, struct rdzv_actions *out)
 {
     rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "there is no memory for a health check: the round starts without");
     health_check_free(r->health.probing);
@@ -138,7 +138,7 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     struct rdzv_health *h = &r->health;
     const struct rdzv_settings *s = &r->conf.set;
     assert(!h->probing);
-    h->nodes = gather(r);
+    h->nodes = health_gather(r);
     struct health_check_conf conf = {.number = (r->seen > r->number ? r->seen : r->number) + 1,
                                      .coord = r->conf.coord,
                                      .probe = ++h->probe,
@@ -152,8 +152,8 @@ void rdzv_health_begin(struct rdzv *r, el_usec now, struct rdzv_actions *out)
                                      .straggler_min = (unsigned)s->straggler_min,
                                      .timeout = s->probe_timeout_ms ? EL_MS(s->probe_timeout_ms) : EL_SEC(300),
                                      .silence = rdzv_silence_limit(r)};
-    if (!make_room(r, h->nodes) || !(h->probing = health_check_new(&conf, r->mem, now))) {
-        cannot(r, out);
+    if (!health_make_room(r, h->nodes) || !(h->probing = health_check_new(&conf, r->mem, now))) {
+        health_cannot(r, out);
         return;
     }
     bool one_host = true, v6 = true; /* a host without IPv4 has no 127.0.0.1 either */
@@ -289,7 +289,7 @@ static unsigned whole_status(const struct rdzv *r, const unsigned count[HEALTH_V
     return unsure || (r->conf.set.probe_strict && is_warned(&r->health)) ? 3 : 0;
 }
 
-static void put_summary(struct rdzv_health *h, char *to, size_t room)
+static void health_put_summary(struct rdzv_health *h, char *to, size_t room)
 {
     health_check_summary(h->last, to, room);
     size_t n = strlen(to);
@@ -304,7 +304,7 @@ static bool ends_by(struct rdzv *r, const unsigned count[HEALTH_VERDICTS], el_us
     const struct rdzv_settings *s = &r->conf.set;
     char all[MSG_TEXT_MAX + 1];
     bool unsure = count[HEALTH_UNDECIDED] || is_split(h);
-    put_summary(h, all, sizeof all);
+    health_put_summary(h, all, sizeof all);
     rdzv_say(r, out, NOTE_PROBED, RDZV_NONE, "health check %llu: %.400s", (unsigned long long)h->probe, all);
     if (s->probe_only)
         rdzv_end(r, now, out, whole_status(r, count), "%s", all);
@@ -338,9 +338,9 @@ static void name_those(struct rdzv_health *h, enum health_verdict which)
         snprintf(to + n, room - n, " and %u more", count - NAMED_MAX);
 }
 
-static void sum_up(struct rdzv_health *h)
+static void health_sum_up(struct rdzv_health *h)
 {
-    put_summary(h, h->summary, sizeof h->summary);
+    health_put_summary(h, h->summary, sizeof h->summary);
     name_those(h, HEALTH_BAD);
     name_those(h, HEALTH_SLOW);
     name_those(h, HEALTH_UNDECIDED);
@@ -360,7 +360,7 @@ static void keep_last(struct rdzv *r)
     }
 }
 
-static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+static void health_conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_health *h = &r->health;
     unsigned count[HEALTH_VERDICTS] = {0}, said = 0;
@@ -369,7 +369,7 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     h->reader = RDZV_NONE;
     h->took = now - r->state_since;
     keep_last(r);
-    sum_up(h);
+    health_sum_up(h);
     for (unsigned i = 0; i < h->nodes; i++) {
         uint32_t who = h->member[i];
         judge_node(r, i, now, out, count, &said);
@@ -389,7 +389,7 @@ static void conclude(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
-static void follow(struct rdzv *r, enum health_check_news news, el_usec now, struct rdzv_actions *out)
+static void health_follow(struct rdzv *r, enum health_check_news news, el_usec now, struct rdzv_actions *out)
 {
     uint32_t i;
     switch (news) {
@@ -400,7 +400,7 @@ static void follow(struct rdzv *r, enum health_check_news news, el_usec now, str
             rdzv_act(out, RDZV_DO_ORDER)->member = i;
         break;
     case HEALTH_CHECK_STAGE: rdzv_act(out, RDZV_DO_ORDER_EACH); break;
-    case HEALTH_CHECK_OVER: conclude(r, now, out); break;
+    case HEALTH_CHECK_OVER: health_conclude(r, now, out); break;
     }
 }
 
@@ -412,9 +412,9 @@ void rdzv_health_message(struct rdzv *r, unsigned i, const struct msg *msg, el_u
     if (r->state != RDZV_PROBING || node == RDZV_NONE)
         return;
     if (msg->type == MSG_PROBE_ID)
-        follow(r, health_check_id(r->health.probing, node, &msg->u.probe_id), now, out);
+        health_follow(r, health_check_id(r->health.probing, node, &msg->u.probe_id), now, out);
     else
-        follow(r, health_check_result(r->health.probing, node, &msg->u.probe_result, now), now, out);
+        health_follow(r, health_check_result(r->health.probing, node, &msg->u.probe_result, now), now, out);
 }
 
 /* Before the member goes.  Who was silent may stand still, and who closed while we stood still may have had enough of
@@ -430,16 +430,16 @@ void rdzv_health_lost(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actio
     r->health.member[node] = RDZV_NONE;
     bool silent = m->conn != 0 || r->health.paused;
     if (m->leaving || !silent)
-        follow(r, health_check_left(r->health.probing, node, m->leaving, now), now, out);
+        health_follow(r, health_check_left(r->health.probing, node, m->leaving, now), now, out);
     else
-        follow(r, health_check_away(r->health.probing, node, now), now, out);
+        health_follow(r, health_check_away(r->health.probing, node, now), now, out);
 }
 
 void rdzv_health_leaves(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out)
 {
     unsigned node = r->member[i].prober;
     if (r->state == RDZV_PROBING && node != RDZV_NONE)
-        follow(r, health_check_left(r->health.probing, node, true, now), now, out);
+        health_follow(r, health_check_left(r->health.probing, node, true, now), now, out);
 }
 
 /* A newcomer: was it lost in this check?  Or excluded, and not told of it before it was lost? */
@@ -479,7 +479,7 @@ void rdzv_health_gap(struct rdzv *r, el_usec gap)
 void rdzv_health_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     if (r->state == RDZV_PROBING && health_check_deadline(r->health.probing) <= now)
-        follow(r, health_check_timeout(r->health.probing, now), now, out);
+        health_follow(r, health_check_timeout(r->health.probing, now), now, out);
 }
 
 el_usec rdzv_health_deadline(const struct rdzv *r)

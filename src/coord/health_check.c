@@ -8,7 +8,7 @@
 
 static void begin_after(struct health_check *p, el_usec now);
 
-static el_usec sooner(el_usec a, el_usec b)
+static el_usec health_check_sooner(el_usec a, el_usec b)
 {
     return a < b ? a : b;
 }
@@ -35,7 +35,7 @@ struct health_check *health_check_new(const struct health_check_conf *conf, stru
     p->kind = HEALTH_CHECK_LOCAL;
     p->waiting = p->asked = conf->nodes;
     p->all_until = now + conf->timeout;
-    p->until = sooner(now + HEALTH_CHECK_LOCAL_LIMIT, p->all_until);
+    p->until = health_check_sooner(now + HEALTH_CHECK_LOCAL_LIMIT, p->all_until);
     return p;
 }
 
@@ -82,7 +82,7 @@ static void begin_stage(struct health_check *p, enum health_check_kind kind, el_
 {
     p->kind = kind;
     p->stage++;
-    p->until = sooner(now + limit, p->all_until > now ? p->all_until : now);
+    p->until = health_check_sooner(now + limit, p->all_until > now ? p->all_until : now);
     p->waiting = p->asked = 0;
     p->stood = 0;
     health_check_take_stage(p);
@@ -193,7 +193,7 @@ static void tell_round(struct health_check *p)
 }
 
 /* False: the plan has ended, or there is no memory for what it wants. */
-static bool begin_round(struct health_check *p, el_usec now)
+static bool health_check_begin_round(struct health_check *p, el_usec now)
 {
     for (unsigned i = 0; i < p->conf.nodes; i++)
         p->node[i].pair = HEALTH_CHECK_NONE;
@@ -222,7 +222,7 @@ static void end_local(struct health_check *p, el_usec now)
     }
     if (p->late)
         plan_end(p->plan);
-    if (!begin_round(p, now))
+    if (!health_check_begin_round(p, now))
         begin_after(p, now);
 }
 
@@ -243,7 +243,7 @@ static void complete(struct health_check *p, unsigned node)
 }
 
 /* A pair that went wrong while one of its nodes was not heard, or we stood still, says nothing about either. */
-static void excuse(const struct health_check *p, const struct plan_pair *pair, struct pair_result *r)
+static void health_check_excuse(const struct health_check *p, const struct plan_pair *pair, struct pair_result *r)
 {
     if (!p->node[pair->a].strayed && !p->node[pair->b].strayed)
         return;
@@ -261,7 +261,7 @@ static void end_round(struct health_check *p, el_usec now)
         complete(p, p->pair[i].b);
         struct pair_result *r = &p->said[2 * (size_t)i];
         pair_result_join(r, r, r + 1);
-        excuse(p, &p->pair[i], r);
+        health_check_excuse(p, &p->pair[i], r);
         plan_result(p->plan, i, r);
     }
     for (unsigned i = 0; i < p->conf.nodes; i++)
@@ -269,7 +269,7 @@ static void end_round(struct health_check *p, el_usec now)
             plan_lost(p->plan, i, "it was not heard any more during the check");
     if (p->late)
         plan_end(p->plan);
-    if (!begin_round(p, now))
+    if (!health_check_begin_round(p, now))
         begin_after(p, now);
 }
 
@@ -298,7 +298,7 @@ static void end_after(struct health_check *p, el_usec now)
     }
     if (again && !p->late) {
         plan_again(p->plan);
-        if (begin_round(p, now))
+        if (health_check_begin_round(p, now))
             return;
     }
     p->over = true;
@@ -314,7 +314,7 @@ static el_usec ends_at(const struct health_check *p)
         if (n->presence == HEALTH_CHECK_IS_AWAY && !n->done && n->away_since + HEALTH_CHECK_AWAY_LIMIT > away)
             away = n->away_since + HEALTH_CHECK_AWAY_LIMIT;
     }
-    return p->waiting ? limit : sooner(away, limit);
+    return p->waiting ? limit : health_check_sooner(away, limit);
 }
 
 static void end_stage(struct health_check *p, el_usec now)
@@ -356,7 +356,7 @@ void health_check_gap(struct health_check *p, el_usec gap)
 
 /* --- who is there --- */
 
-static void drop(struct health_check *p, unsigned node)
+static void health_check_drop(struct health_check *p, unsigned node)
 {
     if (p->node[node].presence == HEALTH_CHECK_HERE && !p->node[node].done)
         p->waiting--;
@@ -366,7 +366,7 @@ enum health_check_news health_check_away(struct health_check *p, unsigned node, 
 {
     if (p->node[node].presence != HEALTH_CHECK_HERE)
         return HEALTH_CHECK_SAME;
-    drop(p, node);
+    health_check_drop(p, node);
     p->node[node].presence = HEALTH_CHECK_IS_AWAY;
     p->node[node].strayed = true;
     p->node[node].away_since = now;
@@ -382,14 +382,14 @@ void health_check_back(struct health_check *p, unsigned node)
 }
 
 /* Its pair is over: what the other end would say of it, after a long wait perhaps, counts for nobody. */
-static void break_off(struct health_check *p, unsigned node)
+static void health_check_break_off(struct health_check *p, unsigned node)
 {
     const struct plan_pair *pair = &p->pair[p->node[node].pair];
     unsigned other = p->node[node].guest ? pair->a : pair->b;
     pair_result_init(health_check_said(p, node));
     if (p->node[other].done)
         return;
-    drop(p, other);
+    health_check_drop(p, other);
     p->node[other].done = true;
     pair_result_init(health_check_said(p, other));
 }
@@ -398,14 +398,14 @@ enum health_check_news health_check_left(struct health_check *p, unsigned node, 
 {
     if (p->node[node].presence == HEALTH_CHECK_GONE)
         return HEALTH_CHECK_SAME;
-    drop(p, node);
+    health_check_drop(p, node);
     p->node[node].presence = HEALTH_CHECK_GONE;
     p->node[node].goodbye = goodbye;
     p->node[node].done = true;
     if (p->plan)
         tell_gone(p, node);
     if (p->kind == HEALTH_CHECK_PAIR && p->node[node].pair != HEALTH_CHECK_NONE && !p->over)
-        break_off(p, node);
+        health_check_break_off(p, node);
     return health_check_timeout(p, now);
 }
 

@@ -21,7 +21,7 @@ static bool is_pair(const struct health_check *p, const struct health_check_node
 }
 
 /* Nothing of this stage has been said by the node, or all of it comes once more. */
-static void forget(struct health_check *p, unsigned node)
+static void health_check_report_forget(struct health_check *p, unsigned node)
 {
     struct health_check_node *n = &p->node[node];
     n->pages = 0;
@@ -43,7 +43,7 @@ void health_check_take_stage(struct health_check *p)
         n->ids_had = 0;
         el_buf_free(&n->ids);
         n->ids = EL_BUF_INIT(p->mem, MSG_IDS_MAX);
-        forget(p, i);
+        health_check_report_forget(p, i);
     }
 }
 
@@ -56,7 +56,7 @@ static uint32_t spread_of(const struct wire_m *m)
     return metric_milli(m->p95 > m->median ? m->p95 - m->median : m->median - m->p95);
 }
 
-static void take_metric(struct health_check *p, unsigned node, int64_t rail, const struct wire_m *m)
+static void health_check_report_take_metric(struct health_check *p, unsigned node, int64_t rail, const struct wire_m *m)
 {
     enum metric metric = metric_find(m->name, strlen(m->name));
     if (metric == METRIC_COUNT || isnan(m->median))
@@ -85,7 +85,8 @@ static bool is_worth_keeping(const struct health_check *p, struct health_check_n
     return p->conf.all || (strcmp(w->u.check.state, "ok") != 0 && strcmp(w->u.check.state, "unchecked") != 0);
 }
 
-static void take_line(struct health_check *p, unsigned node, int64_t rail, const char *line, size_t len)
+static void health_check_report_take_line(struct health_check *p, unsigned node, int64_t rail, const char *line,
+                                          size_t len)
 {
     struct health_check_node *n = &p->node[node];
     struct probe_wire w;
@@ -93,7 +94,7 @@ static void take_line(struct health_check *p, unsigned node, int64_t rail, const
     if (wire_decode(line, len, &w, &e) < 0)
         return; /* its outcome is what counts */
     if (w.type == WIRE_M)
-        take_metric(p, node, rail, &w.u.m);
+        health_check_report_take_metric(p, node, rail, &w.u.m);
     if (clocks_take(&w, &n->wall_us) || baseline_take(&w, p->reference) || history_take(&w, n->note, sizeof n->note)) {
         wire_release(&w);
         return;
@@ -106,7 +107,7 @@ static void take_line(struct health_check *p, unsigned node, int64_t rail, const
 static void take_lines(struct health_check *p, unsigned node, int64_t rail, const char *lines)
 {
     for (const char *end; (end = strchr(lines, '\n')); lines = end + 1)
-        take_line(p, node, rail, lines, (size_t)(end - lines) + 1);
+        health_check_report_take_line(p, node, rail, lines, (size_t)(end - lines) + 1);
 }
 
 /* --- domains --- */
@@ -230,7 +231,7 @@ enum health_check_news health_check_result(struct health_check *p, unsigned node
     if (p->kind == HEALTH_CHECK_PAIR && n->pair == HEALTH_CHECK_NONE)
         return HEALTH_CHECK_SAME;
     if (!m->page)
-        forget(p, node);
+        health_check_report_forget(p, node);
     else if (m->page != n->pages)
         return HEALTH_CHECK_SAME;
     n->pages++;

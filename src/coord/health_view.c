@@ -34,7 +34,7 @@ static struct found *found_of(struct rdzv *r, unsigned node)
 }
 
 /* Of a node that is good nothing is told, where there are many. */
-static bool is_told(struct rdzv *r, unsigned node)
+static bool health_view_is_told(struct rdzv *r, unsigned node)
 {
     const char *text;
     return r->conf.set.probe_all || r->health.nodes <= FOUND_NODES_MAX ||
@@ -96,7 +96,7 @@ void rdzv_health_render(struct rdzv *r)
     for (unsigned i = 0; note && i < h->nodes; i++)
         note[i] = health_check_note(h->last, i);
     for (unsigned i = 0; found && i < h->nodes && told < most; i++)
-        if (is_told(r, i) && (found[i] = found_of(r, i)))
+        if (health_view_is_told(r, i) && (found[i] = found_of(r, i)))
             told++;
     if (found && health_check_plan(h->last))
         write_reports(r, found, note);
@@ -107,7 +107,7 @@ void rdzv_health_render(struct rdzv *r)
 }
 
 /* A piece that ends at a line's end, if there is one in it. */
-static size_t piece_of(const char *text, size_t n)
+static size_t health_view_piece_of(const char *text, size_t n)
 {
     if (n <= WORKER_STATUS_BYTES)
         return n;
@@ -129,7 +129,7 @@ bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out)
     }
     struct el_buf *of = &h->report[h->kind];
     const char *text = el_buf_cstr(of);
-    size_t at = h->paged, n = piece_of(text + at, of->len - at);
+    size_t at = h->paged, n = health_view_piece_of(text + at, of->len - at);
     if (!h->last || at >= of->len)
         return false;
     h->paged = at + n;

@@ -29,7 +29,7 @@ void id_table_free(struct id_table *t, struct el_mem *mem)
     t->cell = NULL;
 }
 
-static uint32_t find(const struct id_table *t, uint64_t key)
+static uint32_t id_table_find(const struct id_table *t, uint64_t key)
 {
     uint32_t i = home(t, key);
     while (t->cell[i].value != ID_TABLE_NONE && t->cell[i].key != key)
@@ -39,12 +39,12 @@ static uint32_t find(const struct id_table *t, uint64_t key)
 
 uint32_t id_table_get(const struct id_table *t, uint64_t key)
 {
-    return t->cell[find(t, key)].value;
+    return t->cell[id_table_find(t, key)].value;
 }
 
 void id_table_put(struct id_table *t, uint64_t key, uint32_t value)
 {
-    uint32_t i = find(t, key);
+    uint32_t i = id_table_find(t, key);
     t->used += t->cell[i].value == ID_TABLE_NONE;
     assert(value != ID_TABLE_NONE && t->used <= t->mask / 2 + 1);
     t->cell[i] = (struct id_table_cell){key, value};
@@ -53,7 +53,7 @@ void id_table_put(struct id_table *t, uint64_t key, uint32_t value)
 /* What follows moves up, so that there are no tombstones. */
 void id_table_drop(struct id_table *t, uint64_t key)
 {
-    uint32_t hole = find(t, key);
+    uint32_t hole = id_table_find(t, key);
     if (t->cell[hole].value == ID_TABLE_NONE)
         return;
     t->used--;

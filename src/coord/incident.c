@@ -22,7 +22,7 @@ static const char *const class_words[RDZV_CLASSES] = {
 #undef X
 };
 
-static enum failure_class class_of(const char *word)
+static enum failure_class incident_class_of(const char *word)
 {
     for (unsigned i = 0; i < RDZV_CLASSES; i++)
         if (strcmp(word, class_words[i]) == 0)
@@ -46,7 +46,7 @@ static void make_fates(struct rdzv *r)
         memset(r->fate, 0, r->fates);
 }
 
-static unsigned rank_of(const struct rdzv *r, unsigned seat, unsigned local_rank)
+static unsigned incident_rank_of(const struct rdzv *r, unsigned seat, unsigned local_rank)
 {
     return r->seat[seat].rank_base + local_rank;
 }
@@ -98,10 +98,10 @@ static void each_rank(struct rdzv *r, unsigned seat, const char *list, const enu
     while (list && el_ranges_next(&list, &first, &last) && last < r->seat[seat].slots)
         for (unsigned i = first; i <= last; i++) {
             if (!class) {
-                set_fate(r, rank_of(r, seat, i), FATE_STOPPED);
-            } else if (!has_fate(r, rank_of(r, seat, i), FATE_JUDGED)) {
-                count_failed(r, rank_of(r, seat, i), NULL);
-                count_judged(r, rank_of(r, seat, i), *class);
+                set_fate(r, incident_rank_of(r, seat, i), FATE_STOPPED);
+            } else if (!has_fate(r, incident_rank_of(r, seat, i), FATE_JUDGED)) {
+                count_failed(r, incident_rank_of(r, seat, i), NULL);
+                count_judged(r, incident_rank_of(r, seat, i), *class);
             }
         }
 }
@@ -139,7 +139,7 @@ void rdzv_incidents_free(struct rdzv *r)
     el_buf_free(&r->rest_ranks);
 }
 
-static struct rdzv_incident *find(struct rdzv *r, unsigned seat, unsigned local_rank)
+static struct rdzv_incident *incident_find(struct rdzv *r, unsigned seat, unsigned local_rank)
 {
     for (unsigned i = 0; i < r->incident_count; i++)
         if (r->incident[i].order.node == seat && r->incident[i].local_rank == local_rank)
@@ -160,7 +160,7 @@ static unsigned last_of(const struct rdzv *r)
 static struct rdzv_incident *place_for(struct rdzv *r, unsigned seat, unsigned local_rank,
                                        const struct first_failure_entry *order)
 {
-    struct rdzv_incident *x = find(r, seat, local_rank);
+    struct rdzv_incident *x = incident_find(r, seat, local_rank);
     if (x)
         return x;
     if (r->incident_count < RDZV_INCIDENTS_MAX) {
@@ -212,11 +212,11 @@ static void place_in_time(const struct rdzv *r, uint64_t time_us, uint64_t error
 
 bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struct msg_worker_failed *f, el_usec now)
 {
-    struct first_failure_entry order = {.node = m->seat, .rank = rank_of(r, m->seat, (unsigned)f->local_rank)};
+    struct first_failure_entry order = {.node = m->seat, .rank = incident_rank_of(r, m->seat, (unsigned)f->local_rank)};
     if (f->local_rank >= r->seat[m->seat].slots)
         return false;
     place_in_time(r, f->time_us, f->error_us, now, &order);
-    const struct rdzv_incident *known = find(r, m->seat, (unsigned)f->local_rank);
+    const struct rdzv_incident *known = incident_find(r, m->seat, (unsigned)f->local_rank);
     bool news = !known && !has_fate(r, order.rank, FATE_FAILED);
     count_failed(r, order.rank, known);
     struct rdzv_incident *x = place_for(r, m->seat, (unsigned)f->local_rank, &order);
@@ -230,15 +230,15 @@ bool rdzv_worker_failed(struct rdzv *r, const struct rdzv_member *m, const struc
     return news;
 }
 
-static void fill(struct rdzv_incident *x, const struct rdzv_member *m, const struct msg_incident *f,
-                 const struct first_failure_entry *order)
+static void incident_fill_fields(struct rdzv_incident *x, const struct rdzv_member *m, const struct msg_incident *f,
+                                 const struct first_failure_entry *order)
 {
     x->order = *order;
     x->local_rank = (unsigned)f->local_rank;
     x->code = (int)f->code;
     x->signal = (int)f->signal;
     x->judged = true;
-    x->class = class_of(f->class);
+    x->class = incident_class_of(f->class);
     x->absent = order->late && order->private_link && strcmp(f->by, "elrun") == 0;
     snprintf(x->host, sizeof x->host, "%s", m->host);
     snprintf(x->type, sizeof x->type, "%s", f->type);
@@ -251,15 +251,15 @@ static void keep_silent(struct rdzv *r, const struct rdzv_member *m, const struc
 {
     if (r->silent.judged)
         return;
-    fill(&r->silent, m, f, order);
+    incident_fill_fields(&r->silent, m, f, order);
     r->silent.document = f->document ? el_strndup(&r->documents, f->document, strlen(f->document)) : NULL;
 }
 
 void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg_incident *f, el_usec now)
 {
-    enum failure_class class = class_of(f->class);
+    enum failure_class class = incident_class_of(f->class);
     struct first_failure_entry order = {.node = m->seat,
-                                        .rank = rank_of(r, m->seat, (unsigned)f->local_rank),
+                                        .rank = incident_rank_of(r, m->seat, (unsigned)f->local_rank),
                                         .elrun = strcmp(f->by, "elrun") == 0 && class != FAILURE_CLASS_HANG,
                                         .follower = f->follower,
                                         .private_link = f->private_link,
@@ -270,7 +270,7 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
         each_rank(r, m->seat, f->ranks, &class);
         return;
     }
-    const struct rdzv_incident *known = find(r, m->seat, (unsigned)f->local_rank);
+    const struct rdzv_incident *known = incident_find(r, m->seat, (unsigned)f->local_rank);
     if ((known && known->judged) || has_fate(r, order.rank, FATE_JUDGED))
         return; /* the first word on it stays */
     place_in_time(r, f->time_us, f->error_us, now, &order);
@@ -287,7 +287,7 @@ void rdzv_incident(struct rdzv *r, const struct rdzv_member *m, const struct msg
     struct rdzv_incident *x = place_for(r, m->seat, (unsigned)f->local_rank, &order);
     if (!x)
         return;
-    fill(x, m, f, &order);
+    incident_fill_fields(x, m, f, &order);
     keep_document(r, x, f->document);
 }
 
@@ -308,7 +308,7 @@ void rdzv_incidents_adopt(struct rdzv *r)
     make_fates(r);
     for (unsigned i = 0; i < r->incident_count; i++) {
         struct rdzv_incident *x = &r->incident[i];
-        x->order.rank = rank_of(r, x->order.node, x->local_rank);
+        x->order.rank = incident_rank_of(r, x->order.node, x->local_rank);
         if (x->order.elrun) {
             set_fate(r, x->order.rank, FATE_STOPPED | FATE_JUDGED);
             continue;
@@ -337,7 +337,7 @@ void rdzv_incidents_insert(struct rdzv *r, unsigned rank)
     }
     for (unsigned i = 0; i < r->incident_count; i++) {
         struct rdzv_incident *x = &r->incident[i];
-        x->order.rank = rank_of(r, x->order.node, x->local_rank);
+        x->order.rank = incident_rank_of(r, x->order.node, x->local_rank);
     }
 }
 
@@ -377,17 +377,17 @@ static struct first_failure_cause cause_of(const struct rdzv *r)
 
 /* The time of a collective ran out, all workers but one failed by it, and that one did not take part: of two or more
  * that said nothing, one may have waited as well. */
-static bool is_alone(const struct rdzv *r, const struct first_failure_cause *cause)
+static bool incident_is_alone(const struct rdzv *r, const struct first_failure_cause *cause)
 {
     const struct rdzv_incident *root = cause->root < 0 ? NULL : &r->incident[cause->root];
     return r->silent.judged && r->fates && r->findings.failed + 1 == r->world && root && root->order.late &&
-           !root->absent && !has_fate(r, rank_of(r, r->silent.order.node, r->silent.local_rank), FATE_FAILED);
+           !root->absent && !has_fate(r, incident_rank_of(r, r->silent.order.node, r->silent.local_rank), FATE_FAILED);
 }
 
 static void take_silent(struct rdzv *r)
 {
     struct rdzv_incident *silent = &r->silent;
-    silent->order.rank = rank_of(r, silent->order.node, silent->local_rank);
+    silent->order.rank = incident_rank_of(r, silent->order.node, silent->local_rank);
     struct rdzv_incident *x = place_for(r, silent->order.node, silent->local_rank, &silent->order);
     if (!x)
         return;
@@ -399,7 +399,7 @@ static void take_silent(struct rdzv *r)
 }
 
 /* Somebody failed by itself: nothing is known against those that did not come where others waited. */
-static void excuse(struct rdzv *r)
+static void incident_excuse(struct rdzv *r)
 {
     for (unsigned i = 0; i < r->incident_count; i++) {
         struct rdzv_incident *x = &r->incident[i];
@@ -417,8 +417,8 @@ void rdzv_find(struct rdzv *r)
 {
     struct first_failure_cause cause = cause_of(r);
     if (cause.root >= 0 && !r->incident[cause.root].order.follower)
-        excuse(r);
-    else if (is_alone(r, &cause))
+        incident_excuse(r);
+    else if (incident_is_alone(r, &cause))
         take_silent(r);
     cause = cause_of(r);
     r->findings.root = cause.root;

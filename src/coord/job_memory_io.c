@@ -9,21 +9,21 @@
 #include "util/parse.h"
 #include "util/sip.h"
 
-static size_t held(const struct peer *p)
+static size_t job_memory_held(const struct peer *p)
 {
     return p->in.cap + conn_held(&p->conn);
 }
 
 /* The connections of an address hold all that they may: the one that holds most goes, unless it is the one that asks.
  * It is only broken off here; the loop closes it later. */
-static bool reclaim(struct el_mem *mem)
+static bool job_memory_reclaim(struct el_mem *mem)
 {
     struct purse *of = (struct purse *)((char *)mem - offsetof(struct purse, conns));
     const struct coordinator *c = of->c;
     struct peer *most = NULL;
     for (unsigned i = 0; i < c->slots; i++) {
         struct peer *p = c->slot[i];
-        if (p && p->purse == of && held(p) > (most ? held(most) : 0))
+        if (p && p->purse == of && job_memory_held(p) > (most ? job_memory_held(most) : 0))
             most = p;
     }
     if (!most || most == c->hearing || !conn_shed(&most->conn))
@@ -52,7 +52,7 @@ static struct purse *job_memory_new(struct coordinator *c, const uint8_t ip[16])
     of->sums.parent = &of->mem;
     of->conns = EL_MEM_INIT(COORDINATOR_CONNS_ONE);
     of->conns.parent = &c->mem;
-    of->conns.reclaim = reclaim;
+    of->conns.reclaim = job_memory_reclaim;
     return of;
 }
 

@@ -25,7 +25,7 @@ void job_report_free(struct job_report *j)
 }
 
 /* Clean: it goes to a terminal. */
-static const char *keep(struct job_report *j, unsigned i, const char *text)
+static const char *job_report_keep(struct job_report *j, unsigned i, const char *text)
 {
     struct el_buf clean = EL_BUF_INIT(&j->mem, 0);
     if (text_clean(&clean, text, strlen(text)) == 0)
@@ -34,7 +34,7 @@ static const char *keep(struct job_report *j, unsigned i, const char *text)
     return j->texts[i] ? j->texts[i] : "";
 }
 
-static void take_head(struct job_report *j, const struct msg_report *m)
+static void job_report_take_head(struct job_report *j, const struct msg_report *m)
 {
     job_report_free(j);
     j->number = m->number;
@@ -44,10 +44,10 @@ static void take_head(struct job_report *j, const struct msg_report *m)
     j->job.among = (unsigned)m->among;
     j->job.failed = m->failed;
     j->job.rest = m->rest;
-    j->job.rest_ranks = keep(j, 0, m->rest_ranks);
-    j->job.stopped_ranks = keep(j, 1, m->stopped_ranks);
-    j->job.classes = keep(j, 2, m->classes);
-    j->job.missing = keep(j, 3, m->missing);
+    j->job.rest_ranks = job_report_keep(j, 0, m->rest_ranks);
+    j->job.stopped_ranks = job_report_keep(j, 1, m->stopped_ranks);
+    j->job.classes = job_report_keep(j, 2, m->classes);
+    j->job.missing = job_report_keep(j, 3, m->missing);
     j->open = m->more;
 }
 
@@ -63,7 +63,7 @@ static void from_row(struct failure *f, const struct msg_report_row *row, struct
     el_buf_free(&clean);
 }
 
-static void take_row(struct job_report *j, const struct msg_report_row *row)
+static void job_report_take_row(struct job_report *j, const struct msg_report_row *row)
 {
     struct el_err e = {0};
     struct record *r = j->n < RDZV_REPORT_ROWS ? el_alloc(&j->mem, sizeof *r) : NULL;
@@ -89,12 +89,12 @@ static void take_row(struct job_report *j, const struct msg_report_row *row)
 bool job_report_take(struct job_report *j, const struct msg *m)
 {
     if (m->type == MSG_REPORT) {
-        take_head(j, &m->u.report);
+        job_report_take_head(j, &m->u.report);
         return !j->open;
     }
     if (m->type != MSG_REPORT_ROW || !j->open)
         return false;
-    take_row(j, &m->u.report_row);
+    job_report_take_row(j, &m->u.report_row);
     return !j->open;
 }
 

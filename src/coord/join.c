@@ -273,7 +273,8 @@ static bool has_started(const struct msg_hello *h)
 }
 
 /* A seat of the round that is present, as the member itself describes it. */
-static void take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now, struct rdzv_actions *out)
+static void join_take_report(struct rdzv *r, unsigned i, const struct msg_hello *h, el_usec now,
+                             struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
     unsigned k = m->seat;
@@ -426,7 +427,7 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
     bool same = h->number == r->number && h->coord == r->coord;
     if (m->phase == RDZV_BUSY || regains_seat(r, i, h)) {
         if (same)
-            take_report(r, i, h, now, out);
+            join_take_report(r, i, h, now, out);
         return;
     }
     rdzv_tally(r, m, -1);
@@ -440,7 +441,7 @@ static void reconcile(struct rdzv *r, unsigned i, const struct msg_hello *h, el_
  * off, and be on their way; but not if these run.  Nor if nothing was ordered behind this round when the connection to
  * a coordinator was closed whose process is known to be dead: it tells the nodes of a round first when it forms
  * another. */
-static bool is_whole(const struct rdzv *r)
+static bool join_is_whole(const struct rdzv *r)
 {
     /* The agent that hosted the coordinator before: its process is known to be dead, and is not waited for. */
     bool dead = r->conf.dead_number == r->number && r->conf.dead_rank < r->size &&
@@ -494,7 +495,7 @@ void rdzv_hello(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct
         rdzv_act(out, RDZV_DO_REPORT_TO)->member = i;
     rdzv_act(out, RDZV_DO_ORDER)->member = i;
     r->tell = true;
-    if (r->state == RDZV_REBUILDING && is_whole(r))
+    if (r->state == RDZV_REBUILDING && join_is_whole(r))
         rdzv_rebuilt(r, now, out);
 }
 

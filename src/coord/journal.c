@@ -21,16 +21,16 @@ static const uint64_t sum_seed[2] = {0x656c72756e2d6a6f, 0x75726e616c2d3031};
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_plain(char c)
+static bool journal_is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-_.:/", c));
 }
 
-static void put_text(struct el_buf *out, const char *key, const char *text)
+static void journal_put_text(struct el_buf *out, const char *key, const char *text)
 {
     el_buf_puts(out, key);
     for (; *text; text++)
-        if (is_plain(*text))
+        if (journal_is_plain(*text))
             el_buf_put(out, text, 1);
         else
             el_buf_printf(out, "%%%02x", (unsigned char)*text);
@@ -41,15 +41,15 @@ int journal_encode(const struct rdzv_record *r, struct el_buf *out)
     size_t start = out->len;
     int was_full = out->full;
     out->full = 0;
-    put_text(out, "run=", r->run_id);
+    journal_put_text(out, "run=", r->run_id);
     el_buf_printf(out, " coord=%llx", (unsigned long long)r->coord);
 #define X(name) el_buf_printf(out, " " #name "=%llu", (unsigned long long)r->name);
     NUMBERS(X)
 #undef X
     el_buf_printf(out, " ended=%d status=%u", r->ended, r->status);
-    put_text(out, " text=", r->text);
+    journal_put_text(out, " text=", r->text);
     if (*r->aside)
-        put_text(out, " aside=", r->aside);
+        journal_put_text(out, " aside=", r->aside);
     if (!out->full)
         el_buf_printf(out, SUM_KEY "%016llx\n", (unsigned long long)el_sip(sum_seed, out->v + start, out->len - start));
     if (!out->full) {
@@ -62,7 +62,7 @@ int journal_encode(const struct rdzv_record *r, struct el_buf *out)
 
 /* --- in ----------------------------------------------------------------------------------------------------------- */
 
-static bool take_key(const char **at, const char *key)
+static bool journal_take_key(const char **at, const char *key)
 {
     size_t n = strlen(key);
     if (strncmp(*at, key, n) != 0)
@@ -71,23 +71,23 @@ static bool take_key(const char **at, const char *key)
     return true;
 }
 
-static int digit(char c)
+static int journal_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *found = c ? strchr(digits, c) : NULL;
     return found ? (int)(found - digits) : -1;
 }
 
-static bool take_text(const char **at, const char *key, char *to, size_t room)
+static bool journal_take_text(const char **at, const char *key, char *to, size_t room)
 {
     size_t n = 0;
-    if (!take_key(at, key))
+    if (!journal_take_key(at, key))
         return false;
     for (; **at && **at != ' '; n++) {
         char c = **at;
-        int high = c == '%' ? digit((*at)[1]) : 0, low = c == '%' && high >= 0 ? digit((*at)[2]) : 0;
+        int high = c == '%' ? journal_digit((*at)[1]) : 0, low = c == '%' && high >= 0 ? journal_digit((*at)[2]) : 0;
         bool zero = c == '%' && !high && !low;
-        if (n + 1 >= room || high < 0 || low < 0 || zero || (c != '%' && !is_plain(c)))
+        if (n + 1 >= room || high < 0 || low < 0 || zero || (c != '%' && !journal_is_plain(c)))
             return false;
         if (c == '%')
             c = (char)(high << 4 | low);
@@ -98,9 +98,9 @@ static bool take_text(const char **at, const char *key, char *to, size_t room)
     return true;
 }
 
-static bool take_number(const char **at, const char *key, uint64_t *to)
+static bool journal_take_number(const char **at, const char *key, uint64_t *to)
 {
-    return take_key(at, key) && scan_u64(at, to);
+    return journal_take_key(at, key) && scan_u64(at, to);
 }
 
 /* The sum is no secret: whoever may write the file may write any number. */
@@ -112,17 +112,17 @@ static bool is_sane(const struct rdzv_record *r)
 }
 
 /* The line ends where its sum begins, with a 0. */
-static bool take_record(const char *at, struct rdzv_record *r)
+static bool journal_take_record(const char *at, struct rdzv_record *r)
 {
     uint64_t ended = 0, status = 0;
-    bool ok =
-        take_text(&at, "run=", r->run_id, sizeof r->run_id) && take_key(&at, " coord=") && scan_hex(&at, &r->coord);
-#define X(name) ok = ok && take_number(&at, " " #name "=", &r->name);
+    bool ok = journal_take_text(&at, "run=", r->run_id, sizeof r->run_id) && journal_take_key(&at, " coord=") &&
+              scan_hex(&at, &r->coord);
+#define X(name) ok = ok && journal_take_number(&at, " " #name "=", &r->name);
     NUMBERS(X)
 #undef X
-    ok = ok && take_number(&at, " ended=", &ended) && take_number(&at, " status=", &status) &&
-         take_text(&at, " text=", r->text, sizeof r->text) &&
-         (!*at || take_text(&at, " aside=", r->aside, sizeof r->aside));
+    ok = ok && journal_take_number(&at, " ended=", &ended) && journal_take_number(&at, " status=", &status) &&
+         journal_take_text(&at, " text=", r->text, sizeof r->text) &&
+         (!*at || journal_take_text(&at, " aside=", r->aside, sizeof r->aside));
     r->ended = ended == 1;
     r->status = (unsigned)status;
     return ok && !*at && ended <= 1 && status <= 255 && is_sane(r);
@@ -141,7 +141,7 @@ bool journal_decode(const char *line, size_t n, struct rdzv_record *out)
     if (strcmp(text + n - tail, sum) != 0)
         return false;
     text[n - tail] = 0;
-    return take_record(text, out);
+    return journal_take_record(text, out);
 }
 
 int journal_read(const char *bytes, size_t n, journal_fn *fn, void *ctx, size_t *good, struct el_err *e)

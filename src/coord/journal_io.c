@@ -42,12 +42,12 @@ struct journal {
 
 /* --- files: at the start in the caller's thread, then in the pool's ----------------------------------------------- */
 
-static int fail(struct journal *j, const char *what, struct el_err *e)
+static int journal_fail(struct journal *j, const char *what, struct el_err *e)
 {
     return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "%s %.300s/journal", what, j->folder);
 }
 
-static int write_all(int fd, const char *bytes, size_t n, size_t at)
+static int journal_write_all(int fd, const char *bytes, size_t n, size_t at)
 {
     while (n) {
         ssize_t did = pwrite(fd, bytes, n, (off_t)at);
@@ -69,7 +69,7 @@ static int read_journal(struct journal *j, struct el_buf *to, struct el_err *e)
 {
     int fd = openat(j->folder_fd, "journal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return errno == ENOENT ? 0 : fail(j, "cannot open", e);
+        return errno == ENOENT ? 0 : journal_fail(j, "cannot open", e);
     for (;;) {
         char *room = to->len > FILE_MAX_BYTES ? NULL : el_buf_reserve(to, 65536);
         ssize_t n = room ? read(fd, room, 65536) : -1;
@@ -79,7 +79,7 @@ static int read_journal(struct journal *j, struct el_buf *to, struct el_err *e)
             int sys = room ? errno : EFBIG;
             close(fd);
             errno = sys;
-            return n == 0 ? 0 : fail(j, "cannot read", e);
+            return n == 0 ? 0 : journal_fail(j, "cannot read", e);
         }
     }
 }
@@ -89,7 +89,7 @@ struct keeping {
     bool refused; /* no memory: what was not kept must not be written away */
 };
 
-static void keep(void *ctx, const struct rdzv_record *r)
+static void journal_keep(void *ctx, const struct rdzv_record *r)
 {
     struct keeping *k = ctx;
     k->refused |= journal_set_put(&k->set, r) != 0;
@@ -102,14 +102,14 @@ static int write_anew(struct journal *j, const struct journal_set *set, struct e
     for (size_t i = 0; i < set->n; i++)
         journal_encode(&set->v[i], &lines);
     int fd = openat(j->folder_fd, "journal.new", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int bad = lines.full || fd < 0 || write_all(fd, lines.v, lines.len, 0) || fsync(fd) ||
+    int bad = lines.full || fd < 0 || journal_write_all(fd, lines.v, lines.len, 0) || fsync(fd) ||
               renameat(j->folder_fd, "journal.new", j->folder_fd, "journal") || fsync(j->folder_fd);
     int sys = lines.full ? ENOMEM : errno;
     size_t n = lines.len;
     el_buf_free(&lines);
     errno = sys;
     if (bad) {
-        fail(j, "cannot write", e);
+        journal_fail(j, "cannot write", e);
         if (fd >= 0)
             close(fd);
         return -1;
@@ -130,7 +130,7 @@ static int rewrite(struct journal *j, journal_fn *fn, void *ctx, struct el_err *
     const struct journal_set *set = &kept.set;
     size_t good = 0;
     int bad = read_journal(j, &all, e);
-    if (!bad && (bad = journal_read(all.v, all.len, keep, &kept, &good, e)))
+    if (!bad && (bad = journal_read(all.v, all.len, journal_keep, &kept, &good, e)))
         el_prefix(e, "%.300s/journal (move it away to begin without it)", j->folder);
     if (!bad && kept.refused)
         bad = el_fail(e, EL_EXIT_OSERR, "%.300s/journal: out of memory", j->folder);
@@ -154,12 +154,12 @@ static void write_batch(void *ctx)
     if (j->grown_bytes > REWRITE_BYTES && rewrite(j, NULL, NULL, &j->e))
         return;
     if (j->torn && ftruncate(j->fd, (off_t)j->size_bytes)) {
-        fail(j, "cannot repair", &j->e);
+        journal_fail(j, "cannot repair", &j->e);
         return;
     }
-    j->torn = write_all(j->fd, lines->v, lines->len, j->size_bytes) || fdatasync(j->fd);
+    j->torn = journal_write_all(j->fd, lines->v, lines->len, j->size_bytes) || fdatasync(j->fd);
     if (j->torn) {
-        fail(j, "cannot write", &j->e);
+        journal_fail(j, "cannot write", &j->e);
         return;
     }
     j->size_bytes += lines->len;
@@ -174,7 +174,7 @@ static void batch_free(struct batch *b)
     el_buf_free(&b->answers);
 }
 
-static void release(struct journal *j)
+static void journal_release(struct journal *j)
 {
     batch_free(&j->gathering);
     batch_free(&j->out);
@@ -185,13 +185,13 @@ static void release(struct journal *j)
     el_free(NULL, j);
 }
 
-static void begin(struct journal *j);
+static void journal_begin(struct journal *j);
 
-static void on_written(void *ctx)
+static void journal_on_written(void *ctx)
 {
     struct journal *j = ctx;
     if (j->closed) {
-        release(j);
+        journal_release(j);
         return;
     }
     struct batch told = j->out;
@@ -203,27 +203,27 @@ static void on_written(void *ctx)
     else if (!j->e.status && j->troubled)
         el_log(EL_INFO, "%s/journal can be written again", j->folder);
     j->troubled = j->e.status != 0;
-    begin(j);
+    journal_begin(j);
     const struct answer *a = (const void *)told.answers.v;
     for (size_t i = 0; i < told.answers.len / sizeof *a; i++)
         j->done(j->ctx, a[i].job, a[i].serial, ok);
     batch_free(&told);
 }
 
-static void begin(struct journal *j)
+static void journal_begin(struct journal *j)
 {
     struct el_err e = {0};
     if (j->busy || !j->gathering.answers.len)
         return;
     j->out = j->gathering;
     j->gathering = (struct batch){0};
-    j->disk = (struct pool_job){.work = write_batch, .done = on_written, .ctx = j};
+    j->disk = (struct pool_job){.work = write_batch, .done = journal_on_written, .ctx = j};
     j->busy = true;
     if (pool_run(j->pool, &j->disk, &e) == 0)
         return;
     /* No thread can be made: better a short stall of the loop than a round that nobody remembers. */
     write_batch(j);
-    j->post = (struct loop_post){.fn = on_written, .ctx = j};
+    j->post = (struct loop_post){.fn = journal_on_written, .ctx = j};
     loop_post(j->loop, &j->post);
 }
 
@@ -239,12 +239,12 @@ void journal_write(struct journal *j, uint64_t job, uint64_t serial, const struc
     else if (el_buf_put(&b->answers, &(struct answer){job, serial}, sizeof *a))
         el_log(EL_ERROR, "%s/journal: out of memory", j->folder);
     b->refused |= journal_encode(r, &b->lines) != 0;
-    begin(j);
+    journal_begin(j);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static int take_lock(struct journal *j, struct el_err *e)
+static int journal_take_lock(struct journal *j, struct el_err *e)
 {
     char text[32] = "";
     j->lock_fd = openat(j->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -259,7 +259,7 @@ static int take_lock(struct journal *j, struct el_err *e)
                        *text ? text : "unknown");
     }
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(j->lock_fd, 0) || write_all(j->lock_fd, text, (size_t)n, 0))
+    if (ftruncate(j->lock_fd, 0) || journal_write_all(j->lock_fd, text, (size_t)n, 0))
         return el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot write %.300s/lock", j->folder);
     return 0;
 }
@@ -280,7 +280,7 @@ struct journal *journal_open(const char *folder, journal_fn *fn, void *ctx, stru
     else if ((j->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         bad = el_fail_sys(e, EL_EXIT_CANTCREAT, errno, "cannot open %.300s", folder);
     else
-        bad = take_lock(j, e) || rewrite(j, fn, ctx, e);
+        bad = journal_take_lock(j, e) || rewrite(j, fn, ctx, e);
     if (!bad)
         return j;
     journal_close(j);
@@ -301,5 +301,5 @@ void journal_close(struct journal *j)
         return;
     j->closed = true;
     if (!j->busy)
-        release(j);
+        journal_release(j);
 }

@@ -11,18 +11,18 @@
 /* Does (number, coord) name the round that this member has a seat in? */
 enum { SIG_INT = 2 };
 
-static bool is_present(const struct rdzv *r, const struct rdzv_member *m, uint64_t number, uint64_t coord)
+static bool member_msg_is_present(const struct rdzv *r, const struct rdzv_member *m, uint64_t number, uint64_t coord)
 {
     bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
     return up && m->phase == RDZV_BUSY && number == r->number && coord == r->coord;
 }
 
-static bool is_host(const struct rdzv *r, unsigned i, uint64_t number, uint64_t coord)
+static bool member_msg_is_host(const struct rdzv *r, unsigned i, uint64_t number, uint64_t coord)
 {
     return r->state == RDZV_OPENING && r->seat[0].member == i && number == r->number && coord == r->coord;
 }
 
-static void change(struct rdzv *r, unsigned i, bool *flag, bool to)
+static void member_msg_change(struct rdzv *r, unsigned i, bool *flag, bool to)
 {
     rdzv_tally(r, &r->member[i], -1);
     *flag = to;
@@ -42,7 +42,7 @@ static void no_store(struct rdzv *r, unsigned i, el_usec now, struct rdzv_action
     rdzv_say(r, out, NOTE_FINDING, i, "%s cannot host the store of round %llu: %.300s", r->member[i].host,
              (unsigned long long)r->number, why);
     snprintf(r->no_store, sizeof r->no_store, "%s", why);
-    change(r, i, &r->member[i].doubted, true);
+    member_msg_change(r, i, &r->member[i].doubted, true);
     rdzv_abandon(r, now);
     rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
@@ -50,7 +50,7 @@ static void no_store(struct rdzv *r, unsigned i, el_usec now, struct rdzv_action
 static void on_store_ready(struct rdzv *r, unsigned i, const struct msg_store_ready *s, el_usec now,
                            struct rdzv_actions *out)
 {
-    if (!is_host(r, i, s->number, s->coord))
+    if (!member_msg_is_host(r, i, s->number, s->coord))
         return;
     bool alone = on_one_host(r);
     const char *addr = *s->addr ? s->addr : alone ? "127.0.0.1" : r->self_addr;
@@ -70,7 +70,7 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
                              struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
-    if (!is_present(r, m, f->number, f->coord))
+    if (!member_msg_is_present(r, m, f->number, f->coord))
         return;
     unsigned rank = r->seat[m->seat].rank_base + (unsigned)f->local_rank;
     if (rdzv_worker_failed(r, m, f, now)) /* a node tells of it on each of its connections */
@@ -81,17 +81,18 @@ static void on_worker_failed(struct rdzv *r, unsigned i, const struct msg_worker
     r->late = f->late && !r->succeeded_seats;
     if (!m->started) { /* no worker of its own can have failed: that costs the others no restart, but it their trust */
         r->membership = r->unstarted = true;
-        change(r, i, &m->doubted, true);
+        member_msg_change(r, i, &m->doubted, true);
     }
     rdzv_stop(r, now, out, "rank %u on %s failed: %s", rank, m->host, f->text);
 }
 
-static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now, struct rdzv_actions *out)
+static void member_msg_on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, el_usec now,
+                                  struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
     m->held = 0;
     if (s->stuck)
-        change(r, i, &m->stuck, true);
+        member_msg_change(r, i, &m->stuck, true);
     if (m->phase == RDZV_STRAY) {
         rdzv_tally(r, m, -1);
         m->phase = RDZV_READY;
@@ -101,7 +102,7 @@ static void on_stopped(struct rdzv *r, unsigned i, const struct msg_stopped *s, 
             rdzv_act(out, RDZV_DO_ORDER)->member = i;
         return;
     }
-    if (!is_present(r, m, s->number, s->coord))
+    if (!member_msg_is_present(r, m, s->number, s->coord))
         return;
     if (r->state == RDZV_RUNNING && !rdzv_notice_stopped(r, m, s->fenced)) {
         r->membership = true;
@@ -139,7 +140,7 @@ static void take_digest(struct rdzv *r, const struct rdzv_member *m, const struc
 static void on_digest(struct rdzv *r, unsigned i, const struct msg_digest *x)
 {
     const struct rdzv_member *m = &r->member[i];
-    if (is_present(r, m, x->number, x->coord) && !r->seat[m->seat].stopped)
+    if (member_msg_is_present(r, m, x->number, x->coord) && !r->seat[m->seat].stopped)
         take_digest(r, m, x);
 }
 
@@ -149,7 +150,7 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
     rdzv_act(out, RDZV_DO_GOODBYE)->member = i;
     if (m->leaving)
         return;
-    change(r, i, &m->leaving, true);
+    member_msg_change(r, i, &m->leaving, true);
     r->tell = true;
     bool chosen = m->seat != RDZV_NONE && (r->state == RDZV_OPENING || r->state == RDZV_RECORDING);
     if (chosen)
@@ -172,7 +173,7 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
 static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
-    if (!is_present(r, m, k->number, k->coord) || m->no_knock)
+    if (!member_msg_is_present(r, m, k->number, k->coord) || m->no_knock)
         return;
     m->no_knock = true;
     r->no_knocks++;
@@ -202,7 +203,7 @@ static void hear_more(struct rdzv *r, struct rdzv_member *m, const struct msg *m
         take_digest(r, m, &msg->u.digest);
 }
 
-static bool is_news(const struct msg *msg)
+static bool member_msg_is_news(const struct msg *msg)
 {
     return msg->type == MSG_STARTED || msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED ||
            msg->type == MSG_WORKER_FAILED || msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST ||
@@ -212,36 +213,36 @@ static bool is_news(const struct msg *msg)
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
-    if (r->state == RDZV_REBUILDING && m->phase != RDZV_STRAY && is_news(msg)) {
+    if (r->state == RDZV_REBUILDING && m->phase != RDZV_STRAY && member_msg_is_news(msg)) {
         hear_more(r, m, msg, now);
         return;
     }
     switch ((unsigned)msg->type) {
     case MSG_STORE_READY: on_store_ready(r, i, &msg->u.store_ready, now, out); break;
     case MSG_NO_STORE:
-        if (is_host(r, i, msg->u.no_store.number, msg->u.no_store.coord))
+        if (member_msg_is_host(r, i, msg->u.no_store.number, msg->u.no_store.coord))
             no_store(r, i, now, out, msg->u.no_store.text);
         break;
     case MSG_NO_KNOCK: on_no_knock(r, i, &msg->u.no_knock, now, out); break;
     case MSG_STARTED:
-        if (is_present(r, m, msg->u.started.number, msg->u.started.coord))
+        if (member_msg_is_present(r, m, msg->u.started.number, msg->u.started.coord))
             r->ran = m->started = true;
         break;
     case MSG_AWARE:
     case MSG_LIVE:
     case MSG_AT_BOUNDARY: /* the same two fields in front */
-        if (is_present(r, m, msg->u.aware.number, msg->u.aware.coord))
+        if (member_msg_is_present(r, m, msg->u.aware.number, msg->u.aware.coord))
             rdzv_notice_message(r, m, msg, out);
         break;
     case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
     case MSG_DIGEST: on_digest(r, i, &msg->u.digest); break;
     case MSG_INCIDENT:
-        if (is_present(r, m, msg->u.incident.number, msg->u.incident.coord))
+        if (member_msg_is_present(r, m, msg->u.incident.number, msg->u.incident.coord))
             rdzv_incident(r, m, &msg->u.incident, now);
         break;
-    case MSG_STOPPED: on_stopped(r, i, &msg->u.stopped, now, out); break;
+    case MSG_STOPPED: member_msg_on_stopped(r, i, &msg->u.stopped, now, out); break;
     case MSG_SUCCEEDED:
-        if (is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
+        if (member_msg_is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
             rdzv_seat_succeeded(r, m->seat);
         break;
     case MSG_CKPT_STOCK: rdzv_restore_stock(r, i, &msg->u.ckpt_stock, now, out); break;
@@ -257,7 +258,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;
     case MSG_END_ACK:
         if (r->state >= RDZV_ENDING || m->drained)
-            change(r, i, &m->acked, true);
+            member_msg_change(r, i, &m->acked, true);
         break;
     default: rdzv_act(out, RDZV_DO_CLOSE)->conn = m->conn; break; /* not for a coordinator to hear */
     }
@@ -301,7 +302,7 @@ static void on_scale(struct rdzv *r, const struct rdzv_event *ev, struct rdzv_ac
         rdzv_journal(r, out);
 }
 
-static bool is_named(const struct rdzv_member *m, const char *name)
+static bool member_msg_is_named(const struct rdzv_member *m, const char *name)
 {
     const char *end = name;
     uint64_t n;
@@ -318,7 +319,7 @@ static void on_drain(struct rdzv *r, const struct rdzv_event *ev, el_usec now, s
     uint32_t found = RDZV_NONE;
     const char *name = ev->msg->u.drain.node;
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next) {
-        if (!is_named(&r->member[i], name) || r->member[i].leaving)
+        if (!member_msg_is_named(&r->member[i], name) || r->member[i].leaving)
             continue;
         if (found != RDZV_NONE) {
             reply(r, ev, out, 1, "%s names more than one node; give its instance", name);

@@ -11,7 +11,7 @@
 static const int64_t ahead[] = {1, 2, 4};
 
 /* Everybody is asked anew. */
-static void ask(struct rdzv *r, struct rdzv_actions *out)
+static void notice_ask(struct rdzv *r, struct rdzv_actions *out)
 {
     for (unsigned k = 0; k < r->size; k++) {
         if (r->seat[k].member == RDZV_NONE)
@@ -47,10 +47,10 @@ void rdzv_plan(struct rdzv *r, enum notice_why change, el_usec now, struct rdzv_
     snprintf(r->stop_text, sizeof r->stop_text, "%s", why);
     rdzv_say(r, out, NOTE_PLANNED, RDZV_NONE, "round %llu will stop at a step boundary: %s",
              (unsigned long long)r->number, why);
-    ask(r, out);
+    notice_ask(r, out);
 }
 
-static uint64_t left_ms(const struct rdzv *r, el_usec now)
+static uint64_t notice_left_ms(const struct rdzv *r, el_usec now)
 {
     bool waits = r->state == RDZV_RUNNING && r->noticed && r->notice_until > now;
     return waits ? (r->notice_until - now) / EL_MS(1) : 0;
@@ -59,7 +59,7 @@ static uint64_t left_ms(const struct rdzv *r, el_usec now)
 void rdzv_goodbye(const struct rdzv *r, unsigned member, el_usec now, struct msg *out)
 {
     bool waits = r->member[member].phase == RDZV_BUSY;
-    *out = (struct msg){.type = MSG_GOODBYE, .u.goodbye = {.text = "", .wait_ms = waits ? left_ms(r, now) : 0}};
+    *out = (struct msg){.type = MSG_GOODBYE, .u.goodbye = {.text = "", .wait_ms = waits ? notice_left_ms(r, now) : 0}};
 }
 
 void rdzv_notice_order(const struct rdzv *r, el_usec now, struct msg *out)
@@ -68,13 +68,13 @@ void rdzv_notice_order(const struct rdzv *r, el_usec now, struct msg *out)
     out->u.notice = (struct msg_notice){.number = r->number,
                                         .coord = r->coord,
                                         .text = r->stop_text,
-                                        .wait_ms = left_ms(r, now),
+                                        .wait_ms = notice_left_ms(r, now),
                                         .why = r->notice_change,
                                         .ask = r->notice_ask,
                                         .boundary = r->boundary};
 }
 
-static void change(struct rdzv *r, struct rdzv_member *m, bool *flag, bool to)
+static void notice_change(struct rdzv *r, struct rdzv_member *m, bool *flag, bool to)
 {
     rdzv_tally(r, m, -1);
     *flag = to;
@@ -85,14 +85,14 @@ static void change(struct rdzv *r, struct rdzv_member *m, bool *flag, bool to)
 void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg *msg, struct rdzv_actions *out)
 {
     if (msg->type == MSG_AWARE) {
-        change(r, m, &m->aware, true);
+        notice_change(r, m, &m->aware, true);
         return;
     }
     if (!r->noticed)
         return;
     if (msg->type == MSG_AT_BOUNDARY) {
         if (msg->u.at_boundary.ask == r->notice_ask)
-            change(r, m, &m->at_boundary, true);
+            notice_change(r, m, &m->at_boundary, true);
         return;
     }
     const struct msg_live *l = &msg->u.live;
@@ -100,15 +100,15 @@ void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg
         return;
     if (l->past) {
         if (r->boundary != RDZV_NO_STEP && r->notice_ask < sizeof ahead / sizeof ahead[0])
-            ask(r, out);
+            notice_ask(r, out);
         return;
     }
     if (l->deaf) {
-        change(r, m, &m->aware, false);
+        notice_change(r, m, &m->aware, false);
         return;
     }
     m->live_step = l->step;
-    change(r, m, &m->lives, true);
+    notice_change(r, m, &m->lives, true);
 }
 
 /* Its workers were the first to stand at the boundary, and ended: the others are waited for. */

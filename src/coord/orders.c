@@ -203,7 +203,7 @@ static void order_stop(const struct rdzv *r, uint64_t number, uint64_t coord, co
 }
 
 /* Behind the first n bytes of the text; how many there are now. */
-static size_t __attribute__((format(printf, 3, 4))) put(struct rdzv *r, size_t n, const char *format, ...)
+static size_t __attribute__((format(printf, 3, 4))) orders_put(struct rdzv *r, size_t n, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -222,9 +222,9 @@ static size_t append_missing(struct rdzv *r, size_t n)
         if (id_table_get(&r->by_node_rank, rank) != ID_TABLE_NONE)
             continue;
         if (named == RANKS_NAMED_MAX)
-            n = put(r, n, ", ...");
+            n = orders_put(r, n, ", ...");
         else
-            n = put(r, n, "%s%llu", named ? ", " : "; no node rank ", (unsigned long long)rank);
+            n = orders_put(r, n, "%s%llu", named ? ", " : "; no node rank ", (unsigned long long)rank);
         named++;
     }
     return n;
@@ -238,13 +238,13 @@ static void append_here(struct rdzv *r, el_usec now)
     el_usec limit = r->waiting_since + EL_MS(r->conf.set.join_timeout_ms);
     for (uint32_t i = r->arrival.first; i != RDZV_NONE && named < HERE_NAMED_MAX; i = r->member[i].arrival.next)
         if (rdzv_may_be_chosen(&r->member[i]))
-            n = put(r, n, "%s%.48s", named++ ? ", " : " (here: ", r->member[i].host);
+            n = orders_put(r, n, "%s%.48s", named++ ? ", " : " (here: ", r->member[i].host);
     if (!named)
         return;
-    n = put(r, n, "%s", all > named ? ", ..." : "");
+    n = orders_put(r, n, "%s", all > named ? ", ..." : "");
     n = append_missing(r, n);
-    put(r, n, "; gives up in %llu s)",
-        (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
+    orders_put(r, n, "; gives up in %llu s)",
+               (unsigned long long)(limit > now ? (limit - now + EL_SEC(1) - 1) / EL_SEC(1) : 0));
 }
 
 /* For the user of a node that is not in the round: what would bring it in. */

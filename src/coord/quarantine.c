@@ -7,7 +7,7 @@
 
 enum { SAID_MAX = 2 }; /* lines about single nodes in one step; the others are counted */
 
-static struct rdzv_aside *find(const struct rdzv *r, const char *host)
+static struct rdzv_aside *quarantine_find(const struct rdzv *r, const char *host)
 {
     for (unsigned i = 0; i < r->asides; i++)
         if (strcmp(r->aside[i].host, host) == 0)
@@ -17,16 +17,16 @@ static struct rdzv_aside *find(const struct rdzv *r, const char *host)
 
 bool rdzv_is_aside(const struct rdzv *r, const char *host)
 {
-    return find(r, host) != NULL;
+    return quarantine_find(r, host) != NULL;
 }
 
 const char *rdzv_aside_why(const struct rdzv *r, const char *host)
 {
-    const struct rdzv_aside *a = find(r, host);
+    const struct rdzv_aside *a = quarantine_find(r, host);
     return a ? a->why : "its hardware is suspect";
 }
 
-static void change(struct rdzv *r, struct rdzv_member *m, bool aside)
+static void quarantine_change(struct rdzv *r, struct rdzv_member *m, bool aside)
 {
     rdzv_tally(r, m, -1);
     m->aside = aside;
@@ -40,7 +40,7 @@ el_usec rdzv_quarantine(const struct rdzv *r, el_usec now)
 
 bool rdzv_keep_aside(struct rdzv *r, const char *host, const char *why, el_usec until)
 {
-    struct rdzv_aside *a = find(r, host);
+    struct rdzv_aside *a = quarantine_find(r, host);
     if (!a && r->asides == RDZV_ASIDE_MAX)
         return false;
     if (!a)
@@ -55,7 +55,7 @@ bool rdzv_park(struct rdzv *r, struct rdzv_member *m, const char *why)
 {
     if (!rdzv_keep_aside(r, m->host, why, EL_NEVER))
         return false;
-    change(r, m, true);
+    quarantine_change(r, m, true);
     return true;
 }
 
@@ -68,7 +68,8 @@ void rdzv_suspect(struct rdzv *r, const struct rdzv_member *m, const char *evide
     snprintf(s->why, sizeof s->why, "%s", *evidence ? evidence : "a worker's failure");
 }
 
-static void say(struct rdzv *r, struct rdzv_actions *out, const struct rdzv_suspect *s, bool enough, bool kept)
+static void quarantine_say(struct rdzv *r, struct rdzv_actions *out, const struct rdzv_suspect *s, bool enough,
+                           bool kept)
 {
     uint32_t i = r->seat[s->seat].member;
     const char *host = r->member[i].host;
@@ -89,23 +90,24 @@ void rdzv_set_aside(struct rdzv *r, el_usec now, struct rdzv_actions *out)
             continue;
         struct rdzv_member *m = &r->member[r->seat[s->seat].member];
         bool before = m->aside;
-        change(r, m, true);
+        quarantine_change(r, m, true);
         bool enough = rdzv_is_enough(r), kept = enough && rdzv_keep_aside(r, m->host, s->why, rdzv_quarantine(r, now));
         if (!kept)
-            change(r, m, before); /* who was set aside already, and had to be taken all the same, is no better now */
+            quarantine_change(
+                r, m, before); /* who was set aside already, and had to be taken all the same, is no better now */
         if (said++ < SAID_MAX)
-            say(r, out, s, enough, kept);
+            quarantine_say(r, out, s, enough, kept);
     }
     if (said > SAID_MAX)
         rdzv_say(r, out, NOTE_ASIDE, RDZV_NONE, "%u more nodes have suspect hardware: see elrun status",
                  said - SAID_MAX);
 }
 
-static void take_back(struct rdzv *r, const char *host)
+static void quarantine_take_back(struct rdzv *r, const char *host)
 {
     for (uint32_t i = r->arrival.first; i != RDZV_NONE; i = r->member[i].arrival.next)
         if (r->member[i].aside && strcmp(r->member[i].host, host) == 0)
-            change(r, &r->member[i], false);
+            quarantine_change(r, &r->member[i], false);
 }
 
 /* One at a time, so that the list of notes stays short: the deadline comes again. */
@@ -115,7 +117,7 @@ void rdzv_aside_expire(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         struct rdzv_aside *a = &r->aside[i];
         if (a->until > now)
             continue;
-        take_back(r, a->host);
+        quarantine_take_back(r, a->host);
         rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "%s is no longer set aside: its quarantine is over", a->host);
         *a = r->aside[--r->asides];
         r->tell = true;

@@ -91,7 +91,7 @@ void rdzv_refuse(struct rdzv *r, struct rdzv_actions *out, uint64_t conn, unsign
 
 /* --- life --- */
 
-static void take_record(struct rdzv *r, const struct rdzv_record *old, el_usec now)
+static void rdzv_take_record(struct rdzv *r, const struct rdzv_record *old, el_usec now)
 {
     r->recorded = true;
     r->seen = r->number = old->number;
@@ -139,7 +139,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     bool blind = !conf->surely_new && now < r->rebuild_until;
     r->state = blind || (record && record->number) ? RDZV_REBUILDING : RDZV_WAITING;
     if (record)
-        take_record(r, record, now);
+        rdzv_take_record(r, record, now);
     if (record && record->ended) {
         r->state = RDZV_ENDING;
         r->end_until = now + RDZV_END_LIMIT;
@@ -257,7 +257,7 @@ static void not_recorded(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     }
 }
 
-static void on_journaled(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+static void rdzv_on_journaled(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
     if (!r->serial_waits || ev->serial != r->serial)
         return;
@@ -270,7 +270,7 @@ static void on_journaled(struct rdzv *r, const struct rdzv_event *ev, el_usec no
         rdzv_launch(r, now, out);
 }
 
-static void on_closed(struct rdzv *r, const struct rdzv_event *ev, el_usec now)
+static void rdzv_on_closed(struct rdzv *r, const struct rdzv_event *ev, el_usec now)
 {
     if (ev->member >= r->room_used || r->member[ev->member].conn != ev->conn || !ev->conn)
         return; /* it was replaced before */
@@ -278,7 +278,7 @@ static void on_closed(struct rdzv *r, const struct rdzv_event *ev, el_usec now)
     r->tell = true;
 }
 
-static void on_msg(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
+static void rdzv_on_msg(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct rdzv_actions *out)
 {
     if (ev->member >= r->room_used || r->member[ev->member].conn != ev->conn || !ev->conn)
         return;
@@ -359,7 +359,7 @@ static void tell_waiting(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
-static void advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+static void rdzv_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     rdzv_comparing_advance(r, now, out);
     if (r->saving_due)
@@ -385,7 +385,7 @@ static void advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     tell_waiting(r, now, out);
 }
 
-static el_usec tick(const struct rdzv *r)
+static el_usec rdzv_tick(const struct rdzv *r)
 {
     return EL_MS(r->conf.set.keep_alive_ms) / 4;
 }
@@ -428,13 +428,13 @@ void rdzv_step(struct rdzv *r, const struct rdzv_event *ev, el_usec now, struct 
     note_gap(r, now);
     switch (ev->type) {
     case RDZV_EV_HELLO: rdzv_hello(r, ev, now, out); break;
-    case RDZV_EV_MSG: on_msg(r, ev, now, out); break;
+    case RDZV_EV_MSG: rdzv_on_msg(r, ev, now, out); break;
     case RDZV_EV_COMMAND: rdzv_command(r, ev, now, out); break;
-    case RDZV_EV_CLOSED: on_closed(r, ev, now); break;
-    case RDZV_EV_JOURNALED: on_journaled(r, ev, now, out); break;
+    case RDZV_EV_CLOSED: rdzv_on_closed(r, ev, now); break;
+    case RDZV_EV_JOURNALED: rdzv_on_journaled(r, ev, now, out); break;
     case RDZV_EV_TIMEOUT: on_timeout(r, now, out); break;
     }
-    advance(r, now, out);
+    rdzv_advance(r, now, out);
     if (out->n > 1)
         drop_repeated_orders(out);
     if (++r->unchecked < r->conf.room)
@@ -471,8 +471,8 @@ el_usec rdzv_deadline(const struct rdzv *r)
         lost = r->member[r->quiet.first].heard + rdzv_silence_limit(r);
     lost = lost < r->hold_until ? r->hold_until : lost;
     first = lost < first ? lost : first;
-    if ((r->members || r->state == RDZV_REBUILDING) && r->last_turn + tick(r) < first)
-        first = r->last_turn + tick(r);
+    if ((r->members || r->state == RDZV_REBUILDING) && r->last_turn + rdzv_tick(r) < first)
+        first = r->last_turn + rdzv_tick(r);
     return first;
 }
 

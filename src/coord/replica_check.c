@@ -60,7 +60,7 @@ static void forget_lines(struct replica_check *c)
     }
 }
 
-static void rest(struct replica_check *c)
+static void replica_check_rest(struct replica_check *c)
 {
     forget_lines(c);
     c->state = IDLE;
@@ -91,7 +91,7 @@ void replica_check_free(struct replica_check *c)
 void replica_check_round(struct replica_check *c, uint64_t number, uint64_t coord, unsigned seats)
 {
     assert(seats <= c->room);
-    rest(c);
+    replica_check_rest(c);
     c->number = number;
     c->coord = coord;
     c->seats = seats;
@@ -104,7 +104,7 @@ void replica_check_round(struct replica_check *c, uint64_t number, uint64_t coor
 
 /* --- digests --- */
 
-static struct replica_check_key *key_of(struct replica_check *c, uint64_t key)
+static struct replica_check_key *replica_check_key_of(struct replica_check *c, uint64_t key)
 {
     uint32_t *bucket = &c->bucket[(key ^ key >> 32) % BUCKETS];
     for (uint32_t i = *bucket; i != NONE; i = c->key[i].next)
@@ -125,7 +125,8 @@ static struct replica_check_key *key_of(struct replica_check *c, uint64_t key)
     return &c->key[*bucket];
 }
 
-static void compare(struct replica_check *c, struct replica_check_key *k, const struct replica_check_key *now)
+static void replica_check_compare(struct replica_check *c, struct replica_check_key *k,
+                                  const struct replica_check_key *now)
 {
     bool same = k->digest && k->step == now->step && k->lineage == now->lineage;
     if (k->differs || k->told)
@@ -151,9 +152,9 @@ static void take_digests(struct replica_check *c, unsigned seat, const struct ms
         at++;
         if (!scan_hex(&at, &now.digest))
             return;
-        struct replica_check_key *k = now.digest ? key_of(c, now.key) : NULL;
+        struct replica_check_key *k = now.digest ? replica_check_key_of(c, now.key) : NULL;
         if (k) {
-            compare(c, k, &now);
+            replica_check_compare(c, k, &now);
         } else if (now.digest) {
             c->short_of_room = true;
             c->left_out = now.step;
@@ -164,12 +165,12 @@ static void take_digests(struct replica_check *c, unsigned seat, const struct ms
 /* --- the tensors behind them --- */
 
 /* It may be found to differ at a later step, of these two or others. */
-static void look_again(struct replica_check *c)
+static void replica_check_look_again(struct replica_check *c)
 {
     struct replica_check_key *k = &c->key[c->index];
     k->digest = 0;
     k->told = false;
-    rest(c);
+    replica_check_rest(c);
 }
 
 static void ask_both(struct replica_check *c, el_usec now)
@@ -180,7 +181,7 @@ static void ask_both(struct replica_check *c, el_usec now)
     c->until = now + REPLICA_CHECK_PATIENCE;
 }
 
-static void begin(struct replica_check *c, uint32_t index, el_usec now)
+static void replica_check_begin(struct replica_check *c, uint32_t index, el_usec now)
 {
     struct replica_check_key *k = &c->key[index];
     k->differs = false;
@@ -233,7 +234,7 @@ void replica_check_take(struct replica_check *c, unsigned seat, const struct msg
 void replica_check_lost(struct replica_check *c, unsigned seat)
 {
     if (c->state == ASKING && (c->side[0].seat == seat || c->side[1].seat == seat))
-        look_again(c);
+        replica_check_look_again(c);
     for (uint32_t i = 0; i < c->keys; i++) {
         struct replica_check_key *k = &c->key[i];
         bool gone = k->seat == seat || (k->differs && k->other == seat);
@@ -247,7 +248,7 @@ void replica_check_lost(struct replica_check *c, unsigned seat)
 
 /* --- what follows --- */
 
-static void end(struct replica_check *c)
+static void replica_check_end(struct replica_check *c)
 {
     alike_names_end(&c->found);
     forget_lines(c);
@@ -256,18 +257,18 @@ static void end(struct replica_check *c)
 }
 
 /* Both have answered. */
-static void look(struct replica_check *c, el_usec now)
+static void replica_check_look(struct replica_check *c, el_usec now)
 {
     const struct side *a = &c->side[0], *b = &c->side[1];
     if (!a->held || !b->held) {
-        look_again(c);
+        replica_check_look_again(c);
         return;
     }
     c->unnamed = !a->named || !b->named;
     if (c->unnamed || ++c->pieces > REPLICA_CHECK_PIECES_MAX ||
         replica_table_compare((const char *const[]){a->lines, b->lines}, (const bool[]){a->more, b->more}, c->after,
                               &c->found))
-        end(c);
+        replica_check_end(c);
     else
         ask_both(c, now);
 }
@@ -276,14 +277,14 @@ bool replica_check_advance(struct replica_check *c, el_usec now)
 {
     bool asks = false;
     if (c->state == ASKING && c->side[0].answered && c->side[1].answered) {
-        look(c, now);
+        replica_check_look(c, now);
         asks = c->state == ASKING;
     }
     if (c->state == ASKING && c->until <= now)
-        look_again(c);
+        replica_check_look_again(c);
     for (uint32_t i = 0; c->state == IDLE && c->differences && i < c->keys; i++)
         if (c->key[i].differs) {
-            begin(c, i, now);
+            replica_check_begin(c, i, now);
             asks = true;
         }
     return asks;

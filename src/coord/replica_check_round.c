@@ -19,12 +19,12 @@ void rdzv_comparing_message(struct rdzv *r, unsigned i, const struct msg *msg)
         replica_check_take(r->comparing, m->seat, msg);
 }
 
-static const char *name_of(const struct rdzv *r, unsigned seat)
+static const char *replica_check_round_name_of(const struct rdzv *r, unsigned seat)
 {
     return r->seat[seat].member != RDZV_NONE ? r->member[r->seat[seat].member].host : "a node that is lost";
 }
 
-static void say(struct rdzv *r, const struct replica_check_difference *x, struct rdzv_actions *out)
+static void replica_check_round_say(struct rdzv *r, const struct replica_check_difference *x, struct rdzv_actions *out)
 {
     char tensors[REPLICA_CHECK_TEXT_MAX + 40] = "";
     if (x->tensors)
@@ -33,8 +33,8 @@ static void say(struct rdzv *r, const struct replica_check_difference *x, struct
     rdzv_say(r, out, NOTE_FINDING, RDZV_NONE,
              "part \"%.64s\" (shard_id=\"%.32s\") differs between rank %llu on %.48s and rank %llu on %.48s at step "
              "%lld%s: " CKPT_COMMIT_DIFFER_ADVICE,
-             x->part, x->shard, (unsigned long long)x->rank[0], name_of(r, x->seat[0]), (unsigned long long)x->rank[1],
-             name_of(r, x->seat[1]), (long long)x->step, tensors);
+             x->part, x->shard, (unsigned long long)x->rank[0], replica_check_round_name_of(r, x->seat[0]),
+             (unsigned long long)x->rank[1], replica_check_round_name_of(r, x->seat[1]), (long long)x->step, tensors);
 }
 
 /* One at a time, in a step that says nothing else. */
@@ -53,7 +53,7 @@ void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
                  "this job",
                  (long long)step, compared);
     if (!r->notes && replica_check_next(r->comparing, &x)) {
-        say(r, &x, out);
+        replica_check_round_say(r, &x, out);
         asks |= replica_check_advance(r->comparing, now);
     }
     if (!asks || !replica_check_asks(r->comparing, seats))

@@ -71,7 +71,7 @@ static const char *seat_name(const struct restore *r, unsigned seat)
     return r->conf.name ? r->conf.name(r->conf.ctx, seat) : "this node";
 }
 
-static bool has(const struct restore_seat *s, int64_t step, uint64_t lineage)
+static bool restore_has(const struct restore_seat *s, int64_t step, uint64_t lineage)
 {
     for (unsigned i = 0; i < s->n; i++)
         if (s->step[i] == step && s->lineage[i] == lineage)
@@ -120,7 +120,7 @@ static struct choice newest_of_all(const struct restore *r)
     for (unsigned i = 0; i < first->n; i++) {
         bool all = first->step[i] < r->below;
         for (unsigned k = 0; k < r->seats && all; k++)
-            all = r->seat[k].elsewhere || has(&r->seat[k], first->step[i], first->lineage[i]);
+            all = r->seat[k].elsewhere || restore_has(&r->seat[k], first->step[i], first->lineage[i]);
         if (all)
             return (struct choice){first->step[i], first->lineage[i]};
     }
@@ -159,7 +159,7 @@ static bool has_other(const struct restore_seat *s, int64_t step, uint64_t linea
     bool any = false;
     for (unsigned i = 0; i < s->n; i++)
         any |= s->step[i] == step;
-    return any && !has(s, step, lineage);
+    return any && !restore_has(s, step, lineage);
 }
 
 /* A step that was passed over though the first node and another one say its number: people would not know why. */
@@ -252,7 +252,7 @@ static void decide_nothing(struct restore *r)
                           : "; --allow-fresh would begin at the beginning");
 }
 
-static void decide(struct restore *r, el_usec now)
+static void restore_decide(struct restore *r, el_usec now)
 {
     int64_t before = r->step, lost;
     struct choice newest = r->misfit ? (struct choice){RESTORE_NO_STEP, 0} : newest_of_all(r);
@@ -283,7 +283,7 @@ static void decide(struct restore *r, el_usec now)
 
 /* --- what is heard --- */
 
-static unsigned count(const struct restore *r, enum restore_at least)
+static unsigned restore_count(const struct restore *r, enum restore_at least)
 {
     unsigned n = 0;
     for (unsigned k = 0; k < r->seats; k++)
@@ -309,7 +309,7 @@ static void begin_attempt(struct restore *r, uint64_t attempt, el_usec now)
     r->say_at = now + RESTORE_SAY;
 }
 
-static void keep(struct restore *r, unsigned seat, const struct restore_stock *s)
+static void restore_keep(struct restore *r, unsigned seat, const struct restore_stock *s)
 {
     struct restore_seat *to = &r->seat[seat];
     bool decided = r->state == RESTORE_READING || r->state == RESTORE_OVER;
@@ -334,7 +334,7 @@ static void keep(struct restore *r, unsigned seat, const struct restore_stock *s
 }
 
 /* Who says once more that it reads does so because bytes come: it looks by itself for ranks that do not read. */
-static void put_off(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now)
+static void restore_put_off(struct restore *r, unsigned seat, const struct restore_stock *s, el_usec now)
 {
     const struct restore_seat *before = &r->seat[seat];
     bool reads = r->state == RESTORE_READING && before->spoken && before->attempt == r->attempt &&
@@ -352,8 +352,8 @@ enum restore_news restore_take(struct restore *r, unsigned seat, const struct re
     bool again = s->attempt > r->attempt;
     if (again)
         begin_attempt(r, s->attempt, now);
-    put_off(r, seat, s, now);
-    keep(r, seat, s);
+    restore_put_off(r, seat, s, now);
+    restore_keep(r, seat, s);
     if (s->attempt < r->attempt)
         return RESTORE_NEWS_ONE;                                   /* that a later one is on */
     if (r->state == RESTORE_HEARING && s->at >= RESTORE_AT_TOLD) { /* decided by a coordinator that is no more */
@@ -365,11 +365,11 @@ enum restore_news restore_take(struct restore *r, unsigned seat, const struct re
         r->until = now + (r->conf.timeout ? r->conf.timeout : RESTORE_TIMEOUT);
         again = true;
     }
-    if (r->state == RESTORE_HEARING && count(r, RESTORE_AT_STOCK) == r->seats) {
-        decide(r, now);
+    if (r->state == RESTORE_HEARING && restore_count(r, RESTORE_AT_STOCK) == r->seats) {
+        restore_decide(r, now);
         return RESTORE_NEWS_ALL;
     }
-    if (r->state == RESTORE_READING && count(r, RESTORE_AT_READ) == r->seats) {
+    if (r->state == RESTORE_READING && restore_count(r, RESTORE_AT_READ) == r->seats) {
         r->state = RESTORE_OVER;
         r->until = EL_NEVER;
         return RESTORE_NEWS_ALL;
@@ -405,7 +405,7 @@ enum restore_news restore_timeout(struct restore *r, el_usec now)
         begin_attempt(r, r->attempt + 1, now);
         return RESTORE_NEWS_ALL;
     }
-    unsigned missing = r->seats - count(r, RESTORE_AT_STOCK);
+    unsigned missing = r->seats - restore_count(r, RESTORE_AT_STOCK);
     name_missing(r, RESTORE_AT_STOCK, who, sizeof who);
     snprintf(
         r->text, sizeof r->text,
@@ -429,7 +429,7 @@ el_usec restore_deadline(const struct restore *r)
 bool restore_waits(struct restore *r, el_usec now, char to[RESTORE_TEXT_MAX + 1])
 {
     char who[300];
-    unsigned spoken = count(r, RESTORE_AT_STOCK), missing = r->seats - spoken;
+    unsigned spoken = restore_count(r, RESTORE_AT_STOCK), missing = r->seats - spoken;
     if (r->state != RESTORE_HEARING || now < r->say_at)
         return false;
     r->say_at = EL_NEVER;
@@ -464,7 +464,7 @@ void restore_check(const struct restore *r)
 {
     for (unsigned k = 0; k < r->seats; k++)
         assert(!r->seat[k].spoken || r->seat[k].attempt <= r->attempt);
-    assert(r->state != RESTORE_OVER || count(r, RESTORE_AT_READ) <= r->seats);
+    assert(r->state != RESTORE_OVER || restore_count(r, RESTORE_AT_READ) <= r->seats);
     assert((r->state == RESTORE_IDLE) == (r->attempt == 0));
 }
 

@@ -24,7 +24,7 @@ int rdzv_restore_init(struct rdzv *r)
     return 0;
 }
 
-static void say(struct rdzv *r, enum restore_state before, uint64_t attempt, struct rdzv_actions *out)
+static void restore_round_say(struct rdzv *r, enum restore_state before, uint64_t attempt, struct rdzv_actions *out)
 {
     const struct restore *x = &r->restore;
     const char *nodes = rdzv_plural(r->size);
@@ -42,7 +42,7 @@ static void say(struct rdzv *r, enum restore_state before, uint64_t attempt, str
     }
 }
 
-static void tell(struct rdzv *r, enum restore_news news, unsigned i, struct rdzv_actions *out)
+static void restore_round_tell(struct rdzv *r, enum restore_news news, unsigned i, struct rdzv_actions *out)
 {
     if (r->state == RDZV_REBUILDING || news == RESTORE_NO_NEWS)
         return; /* told when the round is whole */
@@ -52,7 +52,7 @@ static void tell(struct rdzv *r, enum restore_news news, unsigned i, struct rdzv
         rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
 
-static bool is_of_round(const struct rdzv *r, const struct rdzv_member *m, const struct msg_ckpt_stock *s)
+static bool restore_round_is_of_round(const struct rdzv *r, const struct rdzv_member *m, const struct msg_ckpt_stock *s)
 {
     bool seated = m->seat != RDZV_NONE && (m->phase == RDZV_BUSY || r->state == RDZV_REBUILDING);
     bool lives = r->state == RDZV_RUNNING || r->state == RDZV_REBUILDING;
@@ -79,7 +79,7 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
                         struct rdzv_actions *out)
 {
     const struct rdzv_member *m = &r->member[i];
-    if (!is_of_round(r, m, s))
+    if (!restore_round_is_of_round(r, m, s))
         return;
     struct restore_stock stock = {.attempt = s->attempt,
                                   .since = s->since,
@@ -97,8 +97,8 @@ void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock 
     enum restore_state before = r->restore.state;
     uint64_t attempt = r->restore.attempt;
     enum restore_news news = restore_take(&r->restore, m->seat, &stock, now);
-    say(r, before, attempt, out);
-    tell(r, news, i, out);
+    restore_round_say(r, before, attempt, out);
+    restore_round_tell(r, news, i, out);
     went_back(r, before, now);
 }
 
@@ -112,8 +112,8 @@ void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     if (restore_waits(&r->restore, now, waits))
         rdzv_say(r, out, NOTE_FINDING, RDZV_NONE, "round %llu: %s", (unsigned long long)r->number, waits);
     enum restore_news news = restore_timeout(&r->restore, now);
-    say(r, before, attempt, out);
-    tell(r, news, 0, out);
+    restore_round_say(r, before, attempt, out);
+    restore_round_tell(r, news, 0, out);
 }
 
 el_usec rdzv_restore_deadline(const struct rdzv *r)

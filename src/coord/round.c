@@ -181,7 +181,7 @@ void rdzv_wait_again(struct rdzv *r, el_usec now)
     rdzv_move(r, RDZV_WAITING, now);
 }
 
-static unsigned status_of(const struct rdzv_incident *x)
+static unsigned round_status_of(const struct rdzv_incident *x)
 {
     if (x->code > 0)
         return (unsigned)x->code;
@@ -229,7 +229,7 @@ static void end_by_failure(struct rdzv *r, el_usec now, struct rdzv_actions *out
 {
     const struct rdzv_incident *root = rdzv_root(r);
     (void)cause_text(r);
-    rdzv_end(r, now, out, root ? status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
+    rdzv_end(r, now, out, root ? round_status_of(root) : r->failed ? 1 : EL_EXIT_TEMPFAIL, "%s", why);
 }
 
 /* Who was it?  Said before anything is decided. */
@@ -261,7 +261,7 @@ static void release_seats(struct rdzv *r)
 
 /* A round in which a worker failed: what follows from how?  A round that costs nothing is followed by another whatever
  * its workers said. */
-static void judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct restart_verdict *v)
+static void round_judge(struct rdzv *r, el_usec now, struct rdzv_actions *out, struct restart_verdict *v)
 {
     const struct restart_round round = {.policy = (enum restart_policy)r->conf.set.restart_policy,
                                         .workers = r->world,
@@ -303,7 +303,7 @@ void rdzv_close(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         return;
     }
     struct restart_verdict v;
-    judge(r, now, out, &v);
+    round_judge(r, now, out, &v);
     if (costs && v.next == RESTART_STOP && budget_left(&r->budget, now)) {
         end_by_failure(r, now, out, v.why);
         return;

@@ -36,7 +36,7 @@ struct serve {
     size_t lost_bytes;
 };
 
-static struct event event_of(const struct serve *s, enum event_type type, const char *run_id, uint64_t round)
+static struct event serve_event_of(const struct serve *s, enum event_type type, const char *run_id, uint64_t round)
 {
     return (struct event){.type = type,
                           .source = EVENT_COORDINATOR,
@@ -47,10 +47,10 @@ static struct event event_of(const struct serve *s, enum event_type type, const 
                           .round = round};
 }
 
-static void on_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
+static void serve_on_note(void *ctx, const char *run_id, const struct rdzv_note *note, int status)
 {
     struct serve *s = ctx;
-    struct event ev = event_of(s, EVENT_OF_NOTE(note->type), run_id, note->number);
+    struct event ev = serve_event_of(s, EVENT_OF_NOTE(note->type), run_id, note->number);
     ev.u.note = (struct event_note){.node = note->host[0] ? note->host : NULL, .text = note->text, .status = status};
     event_log_put(s->trace, &ev);
 }
@@ -58,7 +58,7 @@ static void on_note(void *ctx, const char *run_id, const struct rdzv_note *note,
 static void on_began(void *ctx, const char *run_id, const struct rdzv_settings *set)
 {
     struct serve *s = ctx;
-    struct event ev = event_of(s, EVENT_JOB_STARTED, run_id, 0);
+    struct event ev = serve_event_of(s, EVENT_JOB_STARTED, run_id, 0);
     ev.u.job_started = (struct event_job_started){set->min, set->max, set->max_restarts};
     event_log_put(s->trace, &ev);
 }
@@ -68,7 +68,7 @@ static void on_control(void *ctx, int fd, const struct el_addr *peer, const char
     coordinator_accept(((struct serve *)ctx)->coordinator, fd, peer, bytes, n);
 }
 
-static void on_flushed(void *ctx, size_t left_bytes)
+static void serve_on_flushed(void *ctx, size_t left_bytes)
 {
     struct serve *s = ctx;
     s->lost_bytes = left_bytes;
@@ -78,10 +78,10 @@ static void on_flushed(void *ctx, size_t left_bytes)
 static void on_events_written(void *ctx)
 {
     struct serve *s = ctx;
-    console_finish(s->console, loop_clock() + FLUSH_MAX, on_flushed, s);
+    console_finish(s->console, loop_clock() + FLUSH_MAX, serve_on_flushed, s);
 }
 
-static void on_signal(void *ctx, const struct signalfd_siginfo *si)
+static void serve_on_signal(void *ctx, const struct signalfd_siginfo *si)
 {
     struct serve *s = ctx;
     char name[SIGNAME_MAX];
@@ -100,7 +100,7 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
 }
 
 /* A round with failures is closed: the summary, line by line in the log. */
-static void on_report(void *ctx, const char *run_id, const struct msg *msg)
+static void serve_on_report(void *ctx, const char *run_id, const struct msg *msg)
 {
     struct serve *s = ctx;
     char shown[EL_SHOW_MAX], script[EL_SHOW_MAX + 8];
@@ -160,7 +160,7 @@ static void notify(const char *path, const char *text)
     close(fd);
 }
 
-static int announce(struct serve *s, const struct store_serve_conf *conf, struct el_err *e)
+static int serve_announce(struct serve *s, const struct store_serve_conf *conf, struct el_err *e)
 {
     const struct store_server_conf *server = &conf->server;
     const char *where = server->bind ? server->bind : "127.0.0.1";
@@ -224,7 +224,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
         return -1;
     gethostname(s.host, sizeof s.host - 1);
     s.loop = loop_new(e);
-    if (!s.loop || loop_signals(s.loop, &set, on_signal, &s, e) || !(s.console = console_new(s.loop, &voice, e)))
+    if (!s.loop || loop_signals(s.loop, &set, serve_on_signal, &s, e) || !(s.console = console_new(s.loop, &voice, e)))
         goto out;
     if (file_limit_raise(NULL) < 0) /* one descriptor for each client */
         el_log(EL_WARN, "store: cannot raise the limit of open files: %s", strerrorname_np(errno));
@@ -233,8 +233,8 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     struct coordinator_conf coordinator = {.state_dir = conf->state_dir,
                                            .keep_ended = conf->keep_ended,
                                            .own_user = server.own_user,
-                                           .note = on_note,
-                                           .report = on_report,
+                                           .note = serve_on_note,
+                                           .report = serve_on_report,
                                            .began = on_began,
                                            .ctx = &s};
     server.control = on_control;
@@ -245,7 +245,7 @@ int store_serve(const struct store_serve_conf *conf, struct el_err *e)
     s.server = store_server_new(s.loop, &server, e);
     if (!s.server && e->sys == EADDRINUSE)
         name_holder(&conf->server, e);
-    if (!s.server || announce(&s, conf, e))
+    if (!s.server || serve_announce(&s, conf, e))
         goto out;
     loop_run(s.loop);
     notify(conf->notify, "STOPPING=1");

@@ -79,7 +79,7 @@ const char *status_text_time(unsigned long long ms, char to[16])
     return to;
 }
 
-static enum el_tone tone_of(const char *state)
+static enum el_tone status_text_tone_of(const char *state)
 {
     static const struct {
         const char *state;
@@ -95,7 +95,7 @@ static enum el_tone tone_of(const char *state)
     return TONE_WAIT;
 }
 
-static void label(struct el_buf *out, bool colour, const char *name)
+static void status_text_label(struct el_buf *out, bool colour, const char *name)
 {
     el_buf_puts(out, "  ");
     el_paint(out, colour, TONE_FAINT, 10, name);
@@ -108,7 +108,7 @@ static void put_times(const struct status_text *o, bool colour, struct el_buf *o
     const struct msg_status_job *j = &o->job;
     char a[16], b[16], c[16];
     unsigned long long sum = j->productive_ms + j->forming_ms + j->restarting_ms;
-    label(out, colour, "time");
+    status_text_label(out, colour, "time");
     el_buf_printf(out, "productive %s", status_text_time(j->productive_ms, a));
     if (sum)
         el_buf_printf(out, " (%llu%%)", (unsigned long long)(100.0 * (double)j->productive_ms / (double)sum));
@@ -131,20 +131,20 @@ static void put_head(const struct status_text *o, bool colour, struct el_buf *ou
     el_buf_puts(out, "job ");
     el_paint(out, colour, TONE_STRONG, 0, o->run_id);
     el_buf_puts(out, ": ");
-    el_paint(out, colour, tone_of(o->state), 0, o->state);
+    el_paint(out, colour, status_text_tone_of(o->state), 0, o->state);
     if (j->number)
         el_buf_printf(out, ", round %llu", (unsigned long long)j->number);
     if (strcmp(o->state, "over") == 0 || strcmp(o->state, "ending") == 0)
         el_buf_printf(out, ", status %llu", (unsigned long long)j->status);
     el_buf_puts(out, "\n");
-    label(out, colour, "why");
+    status_text_label(out, colour, "why");
     el_buf_printf(out, "%s\n", o->text);
     if (*o->cause) {
-        label(out, colour, "cause");
+        status_text_label(out, colour, "cause");
         el_paint(out, colour, TONE_BAD, 0, o->cause);
         el_buf_puts(out, "\n");
     }
-    label(out, colour, "nodes");
+    status_text_label(out, colour, "nodes");
     el_buf_printf(out, "%llu here, %llu in the round, %llu spare; wanted %llu to %llu", (unsigned long long)j->members,
                   (unsigned long long)j->group_size, (unsigned long long)j->spares, (unsigned long long)j->min,
                   (unsigned long long)j->max);
@@ -152,24 +152,24 @@ static void put_head(const struct status_text *o, bool colour, struct el_buf *ou
         el_buf_printf(out, " in multiples of %llu", (unsigned long long)j->unit);
     el_buf_puts(out, "\n");
     if (j->group_size) {
-        label(out, colour, "workers");
+        status_text_label(out, colour, "workers");
         el_buf_printf(out, strchr(o->master_addr, ':') ? "%llu, store at [%s]:%llu\n" : "%llu, store at %s:%llu\n",
                       (unsigned long long)j->world_size, o->master_addr, (unsigned long long)j->master_port);
     }
-    label(out, colour, "restarts");
+    status_text_label(out, colour, "restarts");
     el_buf_printf(out, "%llu of %llu used, %llu worker%s failed, %llu round%s without progress\n",
                   (unsigned long long)j->restarts, (unsigned long long)j->max_restarts,
                   (unsigned long long)j->incidents, j->incidents == 1 ? " has" : "s have",
                   (unsigned long long)j->fruitless, j->fruitless == 1 ? "" : "s");
     if (j->held_step >= 0 || j->disk_step >= 0) {
-        label(out, colour, "snapshots");
+        status_text_label(out, colour, "snapshots");
         put_newest(out, j->held_step, j->held_age_ms, "in memory");
         el_buf_puts(out, "; ");
         put_newest(out, j->disk_step, j->disk_age_ms, "on disk");
         el_buf_puts(out, "\n");
     }
     if (*o->aside) {
-        label(out, colour, "set aside");
+        status_text_label(out, colour, "set aside");
         el_buf_printf(out, "%s\n", o->aside);
     }
     put_times(o, colour, out);
@@ -201,12 +201,12 @@ static size_t *in_order(const struct status_text *o)
     return order;
 }
 
-static bool is_usual(const struct status_text_member *m)
+static bool status_text_is_usual(const struct status_text_member *m)
 {
     return (strcmp(m->state, "running") == 0 || strcmp(m->state, "spare") == 0) && m->heard_ms < STALE_MS;
 }
 
-static void put_titles(bool colour, unsigned sides, struct el_buf *out)
+static void status_text_put_titles(bool colour, unsigned sides, struct el_buf *out)
 {
     el_buf_puts(out, "\n");
     for (unsigned i = 0; i < sides; i++) {
@@ -218,7 +218,7 @@ static void put_titles(bool colour, unsigned sides, struct el_buf *out)
     }
 }
 
-static void put_member(const struct status_text_member *m, bool colour, struct el_buf *out)
+static void status_text_put_member(const struct status_text_member *m, bool colour, struct el_buf *out)
 {
     char rank[16] = "-", ranks[32] = "-", host[MSG_NAME_MAX + 1], heard[16];
     if (m->group_rank >= 0) {
@@ -233,7 +233,7 @@ static void put_member(const struct status_text_member *m, bool colour, struct e
         memcpy(host + HOST_WIDTH - 3, "...", 4);
     el_buf_printf(out, "  %5s  %-13s ", rank, ranks);
     el_paint(out, colour, TONE_PLAIN, HOST_WIDTH + 1, host);
-    el_paint(out, colour, tone_of(m->state), 17, m->state);
+    el_paint(out, colour, status_text_tone_of(m->state), 17, m->state);
     el_buf_printf(out, "%s%7s%s", colour && m->heard_ms >= STALE_MS ? "\033[33m" : "",
                   status_text_time(m->heard_ms, heard), colour && m->heard_ms >= STALE_MS ? "\033[0m" : "");
 }
@@ -244,19 +244,19 @@ static void put_table(const struct status_text *o, const size_t *order, size_t n
 {
     unsigned sides = columns >= WIDE_COLUMNS && n > STATUS_TEXT_LISTED_MAX / 4 ? 2 : 1;
     size_t lines = (n + sides - 1) / sides;
-    put_titles(colour, sides, out);
+    status_text_put_titles(colour, sides, out);
     for (size_t line = 0; line < lines; line++) {
-        put_member(&o->member[order[line]], colour, out);
+        status_text_put_member(&o->member[order[line]], colour, out);
         if (sides == 2 && line + lines < n) {
             el_buf_puts(out, "  ");
-            put_member(&o->member[order[line + lines]], colour, out);
+            status_text_put_member(&o->member[order[line + lines]], colour, out);
         }
         el_buf_puts(out, "\n");
     }
 }
 
 /* "1021 running, 2 reconnecting; the longest silence is 1.2 s" */
-static void put_summary(const struct status_text *o, bool colour, struct el_buf *out)
+static void status_text_put_summary(const struct status_text *o, bool colour, struct el_buf *out)
 {
     struct {
         const char *state;
@@ -275,10 +275,10 @@ static void put_summary(const struct status_text *o, bool colour, struct el_buf 
             seen[k].n++;
         silence = o->member[i].heard_ms > silence ? o->member[i].heard_ms : silence;
     }
-    label(out, colour, "states");
+    status_text_label(out, colour, "states");
     for (size_t k = 0; k < kinds; k++) {
         snprintf(line, sizeof line, "%zu %s", seen[k].n, seen[k].state);
-        el_paint(out, colour, tone_of(seen[k].state), 0, line);
+        el_paint(out, colour, status_text_tone_of(seen[k].state), 0, line);
         el_buf_puts(out, k + 1 < kinds ? ", " : "");
     }
     el_buf_printf(out, "; the longest silence is %s\n", status_text_time(silence, text));
@@ -293,9 +293,9 @@ void status_text_text(const struct status_text *o, bool colour, unsigned columns
     size_t shown = o->n;
     if (o->n > STATUS_TEXT_LISTED_MAX) {
         size_t unusual = 0;
-        put_summary(o, colour, out);
+        status_text_put_summary(o, colour, out);
         for (size_t i = shown = 0; i < o->n; i++) {
-            bool odd = !is_usual(&o->member[order[i]]);
+            bool odd = !status_text_is_usual(&o->member[order[i]]);
             unusual += odd;
             if ((odd || i == 0) && shown < STATUS_TEXT_LISTED_MAX / 2)
                 order[shown++] = order[i];

@@ -75,7 +75,7 @@ const char *event_common(unsigned i, const char **kind)
 /* --- time --- */
 
 /* Days since 1970 to a date of the Gregorian calendar; years begin in March, so that the odd day comes last. */
-static void date_of(int64_t days, unsigned *year, unsigned *month, unsigned *day)
+static void event_date_of(int64_t days, unsigned *year, unsigned *month, unsigned *day)
 {
     uint64_t n = (uint64_t)days + 719468; /* since 0000-03-01 */
     uint64_t era = n / 146097, of_era = n % 146097;
@@ -92,7 +92,7 @@ void event_time(int64_t wall_usec, char to[EVENT_TIME_SIZE])
     const int64_t last = 253402300799999999; /* 9999-12-31T23:59:59.999999Z */
     unsigned year, month, day;
     int64_t t = wall_usec < 0 ? 0 : wall_usec > last ? last : wall_usec, s = t / 1000000;
-    date_of(s / 86400, &year, &month, &day);
+    event_date_of(s / 86400, &year, &month, &day);
     int n = snprintf(to, EVENT_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year % 10000, month % 13, day % 32,
                      (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60), (unsigned)(s % 60), (unsigned)(t % 1000000));
     assert(n == EVENT_TIME_SIZE - 1);
@@ -101,7 +101,7 @@ void event_time(int64_t wall_usec, char to[EVENT_TIME_SIZE])
 /* --- one line --- */
 
 /* At most EVENT_TEXT_MAX bytes of it, cut between characters. */
-static int put_text(struct el_buf *out, const char *text)
+static int event_put_text(struct el_buf *out, const char *text)
 {
     char cut[EVENT_TEXT_MAX + 1];
     size_t n = strnlen(text, EVENT_TEXT_MAX + 1);
@@ -111,13 +111,13 @@ static int put_text(struct el_buf *out, const char *text)
     return text_json(out, cut, strlen(cut));
 }
 
-static int put_string(struct el_buf *out, const char *name, const char *text)
+static int event_put_string(struct el_buf *out, const char *name, const char *text)
 {
     int bad = el_buf_printf(out, ",\"%s\":", name);
-    return bad | (text ? put_text(out, text) : el_buf_puts(out, "null"));
+    return bad | (text ? event_put_text(out, text) : el_buf_puts(out, "null"));
 }
 
-static int put_field(struct el_buf *out, const struct event_field *f, const void *base, bool objects)
+static int event_put_field(struct el_buf *out, const struct event_field *f, const void *base, bool objects)
 {
     const char *at = (const char *)base + f->offset;
     const char *object = f->kind == KIND_OBJ && objects ? *(const char *const *)(const void *)at : NULL;
@@ -132,27 +132,27 @@ static int put_field(struct el_buf *out, const struct event_field *f, const void
         if (opt < 0)
             return el_buf_printf(out, ",\"%s\":null", f->name);
         return el_buf_printf(out, ",\"%s\":%lld", f->name, (long long)opt);
-    case KIND_STR: return put_string(out, f->name, *(const char *const *)(const void *)at);
+    case KIND_STR: return event_put_string(out, f->name, *(const char *const *)(const void *)at);
     case KIND_FLAG: return el_buf_printf(out, ",\"%s\":%s", f->name, *(const bool *)at ? "true" : "false");
     case KIND_OBJ: break;
     }
     return el_buf_printf(out, ",\"%s\":", f->name) | el_buf_puts(out, object ? object : "null");
 }
 
-static int put_line(struct el_buf *out, const struct event *ev, bool objects)
+static int event_put_line(struct el_buf *out, const struct event *ev, bool objects)
 {
     static const char *const sources[] = {[EVENT_AGENT] = "agent", [EVENT_COORDINATOR] = "coordinator"};
     char when[EVENT_TIME_SIZE];
     event_time(ev->wall_usec, when);
     int bad = el_buf_printf(out, "{\"v\":%d,\"event\":\"%s\",\"time\":\"%s\",\"mono_us\":%llu", EVENT_VERSION,
                             event_name(ev->type), when, (unsigned long long)ev->mono);
-    bad |= put_string(out, "run_id", ev->run_id ? ev->run_id : "");
-    bad |= put_string(out, "host", ev->host ? ev->host : "");
-    bad |= put_string(out, "source", sources[ev->source]);
+    bad |= event_put_string(out, "run_id", ev->run_id ? ev->run_id : "");
+    bad |= event_put_string(out, "host", ev->host ? ev->host : "");
+    bad |= event_put_string(out, "source", sources[ev->source]);
     bad |= ev->round ? el_buf_printf(out, ",\"round\":%llu", (unsigned long long)ev->round)
                      : el_buf_puts(out, ",\"round\":null");
     for (const struct event_field *f = rows[ev->type].fields; f->name; f++)
-        bad |= put_field(out, f, &ev->u, objects);
+        bad |= event_put_field(out, f, &ev->u, objects);
     return bad | el_buf_puts(out, "}\n");
 }
 
@@ -160,11 +160,11 @@ int event_encode(const struct event *ev, struct el_buf *out)
 {
     assert(ev->type < EVENT_TYPES);
     struct el_buf line = EL_BUF_INIT(out->mem, EVENT_LINE_MAX);
-    int bad = put_line(&line, ev, true);
+    int bad = event_put_line(&line, ev, true);
     if (bad) { /* without its objects no event comes near the limit */
         line.len = 0;
         line.full = 0;
-        bad = put_line(&line, ev, false);
+        bad = event_put_line(&line, ev, false);
     }
     bad = bad || el_buf_put(out, line.v, line.len);
     el_buf_free(&line);

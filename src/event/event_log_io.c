@@ -44,7 +44,7 @@ static bool may_pass(int sys)
            sys == ENFILE || sys == EMFILE;
 }
 
-static int open_file(struct event_log *t, const char *path, struct el_err *e)
+static int event_log_open_file(struct event_log *t, const char *path, struct el_err *e)
 {
     /* Never waits for a FIFO's reader; a file system that stands still at the very start holds elrun as it would hold a
      * shell's redirection. */
@@ -79,7 +79,7 @@ struct event_log *event_log_open(const char *to, struct el_err *e)
     bool by_number = strncmp(to, "fd:", 3) == 0;
     int bad;
     if (!by_number)
-        bad = open_file(t, to, e);
+        bad = event_log_open_file(t, to, e);
     else if (el_parse_u64(to + 3, &number) || number > EVENT_LOG_FD_MAX)
         bad = el_fail(e, EL_EXIT_USAGE, "--events=%s: want fd: and the number of an open descriptor", t->name);
     else
@@ -130,7 +130,7 @@ void event_log_put(struct event_log *t, const struct event *ev)
     el_buf_free(&line);
 }
 
-static void on_flushed(void *ctx, size_t left_bytes)
+static void event_log_on_flushed(void *ctx, size_t left_bytes)
 {
     struct event_log *t = ctx;
     char text[64];
@@ -152,9 +152,9 @@ void event_log_finish(struct event_log *t, el_usec deadline, void (*fn)(void *ct
     t->finished = fn;
     t->ctx = ctx;
     if (t->sink)
-        sink_flush(t->sink, deadline, on_flushed, t);
+        sink_flush(t->sink, deadline, event_log_on_flushed, t);
     else
-        on_flushed(t, 0);
+        event_log_on_flushed(t, 0);
 }
 
 bool event_log_free(struct event_log *t)

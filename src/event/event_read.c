@@ -39,7 +39,7 @@ static_assert(COUNT_OF(fields_of) == EVENT_TYPES, "every event has its fields");
 /* --- time --- */
 
 /* So many digits at *at; -1 if they are none. */
-static int64_t digits(const char **at, unsigned n)
+static int64_t event_read_digits(const char **at, unsigned n)
 {
     int64_t v = 0;
     for (; n > 0; n--, (*at)++) {
@@ -67,7 +67,7 @@ int64_t event_time_parse(const char *text)
                 {2, 0, 59, ':'},      {2, 0, 59, '.'}, {6, 0, 999999, 'Z'}};
     int64_t v[COUNT_OF(part)];
     for (size_t i = 0; i < COUNT_OF(part); i++) {
-        v[i] = digits(&text, part[i].digits);
+        v[i] = event_read_digits(&text, part[i].digits);
         if (v[i] < part[i].least || v[i] > part[i].most || *text++ != part[i].behind)
             return -1;
     }
@@ -77,7 +77,7 @@ int64_t event_time_parse(const char *text)
 /* --- one line --- */
 
 /* A string of the tree in a form that may be printed, in one line; NULL for another kind. */
-static const char *text_of(struct event_read *r, const json_t *v)
+static const char *event_read_text_of(struct event_read *r, const json_t *v)
 {
     if (!json_is_string(v))
         return NULL;
@@ -90,7 +90,7 @@ static const char *text_of(struct event_read *r, const json_t *v)
     return r->texts.v + at;
 }
 
-static int append(const char *bytes, size_t n, void *buf)
+static int event_read_append(const char *bytes, size_t n, void *buf)
 {
     return el_buf_put(buf, bytes, n);
 }
@@ -98,26 +98,27 @@ static int append(const char *bytes, size_t n, void *buf)
 static const char *object_of(struct event_read *r, const json_t *v)
 {
     size_t at = r->texts.len;
-    if (!json_is_object(v) || json_dump_callback(v, append, &r->texts, JSON_COMPACT) || el_buf_put(&r->texts, "", 1))
+    if (!json_is_object(v) || json_dump_callback(v, event_read_append, &r->texts, JSON_COMPACT) ||
+        el_buf_put(&r->texts, "", 1))
         return NULL;
     return r->texts.v + at;
 }
 
-static uint64_t number_of(const json_t *v)
+static uint64_t event_read_number_of(const json_t *v)
 {
     json_int_t i = json_is_integer(v) ? json_integer_value(v) : 0;
     return i > 0 ? (uint64_t)i : 0;
 }
 
-static void take(struct event_read *r, const struct event_read_field *f, const json_t *v)
+static void event_read_take(struct event_read *r, const struct event_read_field *f, const json_t *v)
 {
     void *at = (char *)&r->event.u + f->offset;
     switch (f->kind) {
-    case KIND_NUM: *(uint64_t *)at = number_of(v); break;
+    case KIND_NUM: *(uint64_t *)at = event_read_number_of(v); break;
     case KIND_OPT:
         *(int64_t *)at = json_is_integer(v) && json_integer_value(v) >= 0 ? json_integer_value(v) : -1;
         break;
-    case KIND_STR: *(const char **)at = text_of(r, v); break;
+    case KIND_STR: *(const char **)at = event_read_text_of(r, v); break;
     case KIND_FLAG: *(bool *)at = json_is_true(v); break;
     case KIND_OBJ: *(const char **)at = object_of(r, v); break;
     }
@@ -133,7 +134,7 @@ static bool find_type(const char *name, enum event_type *type)
     return false;
 }
 
-static enum event_line read_tree(struct event_read *r, const json_t *o)
+static enum event_line event_read_read_tree(struct event_read *r, const json_t *o)
 {
     struct event *ev = &r->event;
     const char *name = json_string_value(json_object_get(o, "event"));
@@ -145,12 +146,12 @@ static enum event_line read_tree(struct event_read *r, const json_t *o)
         return EVENT_LINE_UNKNOWN;
     const char *source = json_string_value(json_object_get(o, "source"));
     ev->source = source && strcmp(source, "coordinator") == 0 ? EVENT_COORDINATOR : EVENT_AGENT;
-    ev->mono = number_of(json_object_get(o, "mono_us"));
-    ev->round = number_of(json_object_get(o, "round"));
-    ev->run_id = text_of(r, json_object_get(o, "run_id"));
-    ev->host = text_of(r, json_object_get(o, "host"));
+    ev->mono = event_read_number_of(json_object_get(o, "mono_us"));
+    ev->round = event_read_number_of(json_object_get(o, "round"));
+    ev->run_id = event_read_text_of(r, json_object_get(o, "run_id"));
+    ev->host = event_read_text_of(r, json_object_get(o, "host"));
     for (const struct event_read_field *f = fields_of[ev->type]; f->name; f++)
-        take(r, f, json_object_get(o, f->name));
+        event_read_take(r, f, json_object_get(o, f->name));
     return EVENT_LINE_READ;
 }
 
@@ -166,7 +167,7 @@ enum event_line event_decode(const char *line, size_t n, struct event_read *out)
         return EVENT_LINE_FOREIGN;
     out->texts.max = out->texts.cap;
     json_t *o = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
-    enum event_line what = json_is_object(o) ? read_tree(out, o) : EVENT_LINE_FOREIGN;
+    enum event_line what = json_is_object(o) ? event_read_read_tree(out, o) : EVENT_LINE_FOREIGN;
     json_decref(o);
     if (what != EVENT_LINE_READ)
         event_release(out);

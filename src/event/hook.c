@@ -25,7 +25,7 @@ enum hook_kind hook_kind_of(const char *name, unsigned n)
     return (enum hook_kind)k;
 }
 
-static struct hook_action *act(struct hook_actions *out, enum hook_action_type type, enum hook_kind kind)
+static struct hook_action *hook_act(struct hook_actions *out, enum hook_action_type type, enum hook_kind kind)
 {
     assert(out->n < HOOK_ACTIONS_MAX);
     struct hook_action *a = &out->v[out->n++];
@@ -60,10 +60,10 @@ static bool may_begin(const struct hook_core *h, enum hook_kind kind)
     return kind != HOOK_END || others_idle(h, HOOK_END);
 }
 
-static void start(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
+static void hook_start(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
 {
     struct hook_lane *l = &h->lane[kind];
-    struct hook_action *a = act(out, HOOK_DO_START, kind);
+    struct hook_action *a = hook_act(out, HOOK_DO_START, kind);
     a->command = l->command[l->at];
     a->payload = l->payload[0];
     l->state = HOOK_RUNNING;
@@ -71,9 +71,9 @@ static void start(struct hook_core *h, enum hook_kind kind, el_usec now, struct 
     l->timed_out = false;
 }
 
-static void done(struct hook_lane *l, enum hook_kind kind, struct hook_actions *out)
+static void hook_done(struct hook_lane *l, enum hook_kind kind, struct hook_actions *out)
 {
-    struct hook_action *a = act(out, HOOK_DO_DONE, kind);
+    struct hook_action *a = hook_act(out, HOOK_DO_DONE, kind);
     a->payload = l->payload[0];
     a->good = l->good && !l->given_up;
     l->events--;
@@ -84,7 +84,7 @@ static void done(struct hook_lane *l, enum hook_kind kind, struct hook_actions *
 }
 
 /* One lane as far as it goes by itself. */
-static bool advance(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
+static bool hook_advance(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
 {
     struct hook_lane *l = &h->lane[kind];
     if (!l->events || l->state != HOOK_IDLE)
@@ -95,9 +95,9 @@ static bool advance(struct hook_core *h, enum hook_kind kind, el_usec now, struc
     /* A start that cannot be is not begun half-way; what only tells of something goes to all who asked. */
     bool enough = l->given_up || l->at == l->commands || (kind == HOOK_PRE_START && !l->good);
     if (enough)
-        done(l, kind, out);
+        hook_done(l, kind, out);
     else
-        start(h, kind, now, out);
+        hook_start(h, kind, now, out);
     return enough;
 }
 
@@ -106,7 +106,7 @@ static void advance_all(struct hook_core *h, el_usec now, struct hook_actions *o
     for (bool again = true; again;) {
         again = false;
         for (unsigned k = 0; k < HOOK_KINDS; k++)
-            again |= advance(h, (enum hook_kind)k, now, out);
+            again |= hook_advance(h, (enum hook_kind)k, now, out);
     }
     if (h->finish_at != EL_NEVER && others_idle(h, HOOK_END))
         h->finish_at = EL_NEVER;
@@ -147,10 +147,10 @@ static void tell_to_end(struct hook_lane *l, enum hook_kind kind, el_usec now, s
         return;
     l->state = HOOK_TERMED;
     l->until = now + HOOK_KILL_AFTER;
-    act(out, HOOK_DO_SIGNAL, kind)->signal = SIG_TERM;
+    hook_act(out, HOOK_DO_SIGNAL, kind)->signal = SIG_TERM;
 }
 
-static void give_up(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
+static void hook_give_up(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
 {
     struct hook_lane *l = &h->lane[kind];
     unsigned running = l->state != HOOK_IDLE;
@@ -159,7 +159,7 @@ static void give_up(struct hook_core *h, enum hook_kind kind, el_usec now, struc
         tell_to_end(l, kind, now, out);
     }
     for (unsigned i = running; i < l->events; i++)
-        act(out, HOOK_DO_DONE, kind)->payload = l->payload[i];
+        hook_act(out, HOOK_DO_DONE, kind)->payload = l->payload[i];
     l->events = running;
     if (!running)
         l->at = 0;
@@ -167,7 +167,7 @@ static void give_up(struct hook_core *h, enum hook_kind kind, el_usec now, struc
 
 void hook_cancel(struct hook_core *h, enum hook_kind kind, el_usec now, struct hook_actions *out)
 {
-    give_up(h, kind, now, out);
+    hook_give_up(h, kind, now, out);
     advance_all(h, now, out);
 }
 
@@ -187,10 +187,10 @@ static void lane_timeout(struct hook_lane *l, enum hook_kind kind, el_usec now, 
     case HOOK_TERMED:
         l->state = HOOK_KILLED;
         l->until = now + HOOK_KILL_AFTER;
-        act(out, HOOK_DO_SIGNAL, kind)->signal = SIG_KILL;
+        hook_act(out, HOOK_DO_SIGNAL, kind)->signal = SIG_KILL;
         break;
     case HOOK_KILLED:
-        act(out, HOOK_DO_FORGET, kind);
+        hook_act(out, HOOK_DO_FORGET, kind);
         ended(l, false);
         break;
     case HOOK_IDLE: break;
@@ -206,7 +206,7 @@ void hook_timeout(struct hook_core *h, el_usec now, struct hook_actions *out)
         h->finish_at = EL_NEVER;
         for (unsigned k = 0; k < HOOK_KINDS; k++)
             if (k != HOOK_END)
-                give_up(h, (enum hook_kind)k, now, out);
+                hook_give_up(h, (enum hook_kind)k, now, out);
     }
     advance_all(h, now, out);
 }

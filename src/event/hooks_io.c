@@ -55,7 +55,7 @@ struct hooks {
     bool acting, finishing;
 };
 
-static void step(struct hooks *h);
+static void hooks_step(struct hooks *h);
 
 static const char *command_of(const struct hooks *h, const struct hooks_run *r)
 {
@@ -90,7 +90,7 @@ static void take_output(struct hooks_run *r, const char *bytes, size_t n)
     }
 }
 
-static void stop_reading(struct hooks_run *r)
+static void hooks_stop_reading(struct hooks_run *r)
 {
     loop_fd_free(r->watch);
     r->watch = NULL;
@@ -100,21 +100,21 @@ static void stop_reading(struct hooks_run *r)
 }
 
 /* Bytes read; 0 at the end, or when there is nothing now. */
-static size_t read_some(struct hooks_run *r)
+static size_t hooks_read_some(struct hooks_run *r)
 {
     static char bytes[READ_BYTES]; /* the loop's thread only */
     ssize_t n = read(r->fd, bytes, sizeof bytes);
     if (n > 0)
         take_output(r, bytes, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        stop_reading(r);
+        hooks_stop_reading(r);
     return n > 0 ? (size_t)n : 0;
 }
 
 static void on_output(void *ctx, unsigned events)
 {
     (void)events;
-    read_some(ctx);
+    hooks_read_some(ctx);
 }
 
 /* --- one command --- */
@@ -132,7 +132,7 @@ static void set_variable(struct payload *p, unsigned i, const char *name, const 
 }
 
 /* What a script wants to know most, without a reader of JSON. */
-static const char *text_of(const struct event *ev)
+static const char *hooks_text_of(const struct event *ev)
 {
     switch ((int)ev->type) {
     case EVENT_INCIDENT: return ev->u.incident.text;
@@ -163,7 +163,7 @@ static struct payload *payload_new(enum hook_kind kind, const struct event *ev, 
     snprintf(number, sizeof number, "%llu", (unsigned long long)ev->round);
     set_variable(p, 3, "ELRUN_ROUND_NUMBER", number);
     set_variable(p, 4, "ELRUN_NODE", ev->type == EVENT_NODE_BAD ? ev->u.node_bad.node : ev->host);
-    set_variable(p, 5, "ELRUN_TEXT", text_of(ev));
+    set_variable(p, 5, "ELRUN_TEXT", hooks_text_of(ev));
     return p;
 }
 
@@ -173,7 +173,7 @@ static void payload_free(struct payload *p)
     free(p);
 }
 
-static bool same_name(const char *a, const char *b)
+static bool hooks_same_name(const char *a, const char *b)
 {
     size_t n = strcspn(b, "=");
     return strncmp(a, b, n) == 0 && a[n] == '=';
@@ -187,9 +187,9 @@ static char **env_of(const struct hooks *h, struct payload *p)
         inherited++;
     char **env = calloc(inherited + VARIABLES + 1, sizeof *env);
     for (size_t i = 0; env && i < inherited; i++) {
-        bool ours = same_name(h->conf.env[i], "ELRUN_SECRET=");
+        bool ours = hooks_same_name(h->conf.env[i], "ELRUN_SECRET=");
         for (unsigned k = 0; k < VARIABLES; k++)
-            ours |= same_name(h->conf.env[i], p->variable[k]);
+            ours |= hooks_same_name(h->conf.env[i], p->variable[k]);
         if (!ours)
             env[n++] = h->conf.env[i];
     }
@@ -217,7 +217,8 @@ static int input_of(const struct payload *p, struct el_err *e)
     return fd;
 }
 
-static pid_t spawn(struct hooks *h, const struct hooks_run *r, int in, int out, struct payload *p, struct el_err *e)
+static pid_t hooks_spawn(struct hooks *h, const struct hooks_run *r, int in, int out, struct payload *p,
+                         struct el_err *e)
 {
     char sh[] = SHELL, c[] = "-c";
     char *argv[] = {sh, c, (char *)(uintptr_t)command_of(h, r), NULL};
@@ -251,7 +252,7 @@ static int run_command(struct hooks *h, struct hooks_run *r, struct payload *p, 
         return el_fail_sys(e, EL_EXIT_OSERR, errno, "pipe");
     }
     fcntl(out[0], F_SETFL, O_NONBLOCK);
-    r->pid = spawn(h, r, in, out[1], p, e);
+    r->pid = hooks_spawn(h, r, in, out[1], p, e);
     close(in);
     close(out[1]);
     r->fd = out[0];
@@ -264,12 +265,12 @@ static int run_command(struct hooks *h, struct hooks_run *r, struct payload *p, 
         return 0;
     }
     r->pid = 0;
-    stop_reading(r);
+    hooks_stop_reading(r);
     return -1;
 }
 
 /* The first failure of an event is what is said of it. */
-static void note_trouble(struct hooks *h, enum hook_kind kind, const char *text)
+static void hooks_note_trouble(struct hooks *h, enum hook_kind kind, const char *text)
 {
     const struct hooks_run *r = &h->run[kind];
     char shown[EL_SHOW_MAX], last[sizeof r->last];
@@ -282,14 +283,14 @@ static void note_trouble(struct hooks *h, enum hook_kind kind, const char *text)
         el_log(EL_WARN, "hook %s (%s): %s", hook_name(kind), el_show(command_of(h, r), shown), text);
 }
 
-static void start(struct hooks *h, const struct hook_action *a)
+static void hooks_start(struct hooks *h, const struct hook_action *a)
 {
     struct hooks_run *r = &h->run[a->kind];
     struct el_err e = {0};
     r->command = a->command;
     if (run_command(h, r, a->payload, &e) == 0)
         return;
-    note_trouble(h, a->kind, e.text);
+    hooks_note_trouble(h, a->kind, e.text);
     hook_ended(&h->core, a->kind, false, loop_clock(), &h->todo);
 }
 
@@ -323,7 +324,7 @@ static void say_end(struct hooks *h, struct hooks_run *r, const struct reap_end 
         snprintf(text, sizeof text, "exit status %d", end->code);
     bool wanted = l->given_up && !l->timed_out; /* elrun does not need it any more */
     if ((end->code != 0 || l->timed_out) && !wanted)
-        note_trouble(h, r->kind, text);
+        hooks_note_trouble(h, r->kind, text);
     h->conf.ended(h->conf.ctx, &out);
 }
 
@@ -338,15 +339,15 @@ void hooks_child(struct hooks *h, pid_t pid, const struct reap_end *end)
     h->conf.gone(h->conf.ctx, pid);
     if (!r)
         return; /* it was given up */
-    for (size_t got = 0, n; r->fd >= 0 && got < DRAIN_BYTES && (n = read_some(r)) > 0;)
+    for (size_t got = 0, n; r->fd >= 0 && got < DRAIN_BYTES && (n = hooks_read_some(r)) > 0;)
         got += n;
-    stop_reading(r);
+    hooks_stop_reading(r);
     tell_line(r);
     bool good = end->code == 0 && !h->core.lane[r->kind].timed_out;
     say_end(h, r, end);
     r->pid = 0;
     hook_ended(&h->core, r->kind, good, loop_clock(), &h->todo);
-    step(h);
+    hooks_step(h);
 }
 
 /* --- the core --- */
@@ -362,15 +363,15 @@ static void tell_done(struct hooks *h, const struct hook_action *a)
     h->conf.done(h->conf.ctx, a->kind, tag, a->good ? NULL : *trouble ? trouble : "given up");
 }
 
-static void act(struct hooks *h, const struct hook_action *a)
+static void hooks_act(struct hooks *h, const struct hook_action *a)
 {
     struct hooks_run *r = &h->run[a->kind];
     switch (a->type) {
-    case HOOK_DO_START: start(h, a); break;
+    case HOOK_DO_START: hooks_start(h, a); break;
     case HOOK_DO_SIGNAL: kill_run(r, a->signal); break;
     case HOOK_DO_FORGET:
-        note_trouble(h, a->kind, "survives SIGKILL");
-        stop_reading(r);
+        hooks_note_trouble(h, a->kind, "survives SIGKILL");
+        hooks_stop_reading(r);
         r->pid = 0;
         break;
     case HOOK_DO_DONE: tell_done(h, a); break;
@@ -386,7 +387,7 @@ static void say_missed(const struct hooks *h)
 }
 
 /* Carries out what the core wants; callbacks may make it want more. */
-static void step(struct hooks *h)
+static void hooks_step(struct hooks *h)
 {
     if (h->acting)
         return;
@@ -394,7 +395,7 @@ static void step(struct hooks *h)
     while (h->todo.n) {
         struct hook_action a = h->todo.v[0];
         memmove(h->todo.v, h->todo.v + 1, --h->todo.n * sizeof h->todo.v[0]);
-        act(h, &a);
+        hooks_act(h, &a);
     }
     h->acting = false;
     hook_check(&h->core);
@@ -406,11 +407,11 @@ static void step(struct hooks *h)
     }
 }
 
-static void on_timer(void *ctx)
+static void hooks_on_timer(void *ctx)
 {
     struct hooks *h = ctx;
     hook_timeout(&h->core, loop_clock(), &h->todo);
-    step(h);
+    hooks_step(h);
 }
 
 void hooks_fire(struct hooks *h, enum hook_kind kind, const struct event *ev, unsigned tag)
@@ -425,7 +426,7 @@ void hooks_fire(struct hooks *h, enum hook_kind kind, const struct event *ev, un
         payload_free(p);
         h->conf.done(h->conf.ctx, kind, tag, "too many wait");
     }
-    step(h);
+    hooks_step(h);
 }
 
 void hooks_cancel(struct hooks *h, enum hook_kind kind)
@@ -433,7 +434,7 @@ void hooks_cancel(struct hooks *h, enum hook_kind kind)
     if (!h)
         return;
     hook_cancel(&h->core, kind, loop_clock(), &h->todo);
-    step(h);
+    hooks_step(h);
 }
 
 void hooks_abort(struct hooks *h)
@@ -466,7 +467,7 @@ struct hooks *hooks_new(struct loop *l, struct reap *r, const struct hooks_conf 
         return NULL;
     }
     struct hooks *h = calloc(1, sizeof *h);
-    if (!h || !(h->timer = loop_timer_new(l, on_timer, h))) {
+    if (!h || !(h->timer = loop_timer_new(l, hooks_on_timer, h))) {
         free(h);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
@@ -486,7 +487,7 @@ void hooks_free(struct hooks *h)
         return;
     for (unsigned k = 0; k < HOOK_KINDS; k++) {
         kill_run(&h->run[k], SIGKILL);
-        stop_reading(&h->run[k]);
+        hooks_stop_reading(&h->run[k]);
         for (unsigned i = 0; i < h->core.lane[k].events; i++)
             payload_free(h->core.lane[k].payload[i]);
     }

@@ -6,7 +6,7 @@
 
 #include "util/text.h"
 
-static bool take(struct text *t, const char *what)
+static bool absent_take(struct text *t, const char *what)
 {
     size_t n = strlen(what);
     if (!text_starts(*t, what))
@@ -15,7 +15,7 @@ static bool take(struct text *t, const char *what)
     return true;
 }
 
-static bool take_number(struct text *t, unsigned *number)
+static bool absent_take_number(struct text *t, unsigned *number)
 {
     size_t i = 0;
     *number = 0;
@@ -33,17 +33,18 @@ static bool line_names(struct text line, unsigned speaker, unsigned rank)
     if (!at)
         return false;
     struct text t = {at, line.n - (size_t)(at - line.p)};
-    if (!take(&t, "[Rank ") || !take_number(&t, &number) || number != speaker || !take(&t, "]: Rank"))
+    if (!absent_take(&t, "[Rank ") || !absent_take_number(&t, &number) || number != speaker ||
+        !absent_take(&t, "]: Rank"))
         return false;
-    take(&t, "s");
-    if (!take(&t, " "))
+    absent_take(&t, "s");
+    if (!absent_take(&t, " "))
         return false;
     do {
-        if (!take_number(&t, &number))
+        if (!absent_take_number(&t, &number))
             return false;
         named |= number == rank;
-    } while (take(&t, ", "));
-    return take(&t, " failed to pass monitoredBarrier") && named;
+    } while (absent_take(&t, ", "));
+    return absent_take(&t, " failed to pass monitoredBarrier") && named;
 }
 
 /* Under which rank of the whole job has put its address: "/default_pg/0//cpu//0/2" is that of rank 2.  Other groups and
@@ -51,12 +52,13 @@ static bool line_names(struct text line, unsigned speaker, unsigned rank)
 static bool key_ends_in(struct text key, unsigned *rank)
 {
     unsigned number;
-    take(&key, "/");
-    if (!take(&key, "default_pg/") || !take_number(&key, &number) || !take(&key, "//"))
+    absent_take(&key, "/");
+    if (!absent_take(&key, "default_pg/") || !absent_take_number(&key, &number) || !absent_take(&key, "//"))
         return false;
     while (key.n && *key.p >= 'a' && *key.p <= 'z')
         key = (struct text){key.p + 1, key.n - 1};
-    return take(&key, "//") && take_number(&key, &number) && take(&key, "/") && take_number(&key, rank) && !key.n;
+    return absent_take(&key, "//") && absent_take_number(&key, &number) && absent_take(&key, "/") &&
+           absent_take_number(&key, rank) && !key.n;
 }
 
 /* "wait timeout after 4000ms, keys: /default_pg/0//cpu//0/2": rank any names any. */
@@ -128,7 +130,7 @@ static const char *said_by(const struct failure *f)
     return f->found.message[0] ? f->found.message : f->message ? f->message : "";
 }
 
-static void explain(struct failure *f, const struct failure *accuser)
+static void absent_explain_one(struct failure *f, const struct failure *accuser)
 {
     snprintf(f->sign, sizeof f->sign, "rank %u: %.*s", accuser->rank, (int)sizeof f->sign - 20, said_by(accuser));
 }
@@ -143,12 +145,12 @@ void absent_mark(struct failure *f, const struct failure *accuser)
     if (f->rule == CLASSIFY_MONITORED)
         text_copy(f->sign, sizeof f->sign, said_by(accuser), strlen(said_by(accuser)));
     else if (accuser)
-        explain(f, accuser);
+        absent_explain_one(f, accuser);
 }
 
 void absent_explain(struct failure *f, const struct failure *const *all, unsigned n)
 {
     for (unsigned i = 0; f->absent && !f->sign[0] && i < n; i++)
         if (all[i]->follower && !all[i]->absent && classify_is_late(all[i]->rule))
-            explain(f, all[i]);
+            absent_explain_one(f, all[i]);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Other lines came, and they are not about its end. */
-static bool is_at_work(const struct failure *f)
+static bool caught_is_at_work(const struct failure *f)
 {
     return f->went_on && !f->gave_up;
 }
@@ -38,12 +38,12 @@ bool caught_is_aside(const struct failure *f)
     if (f->end == FAILURE_SIGNAL && !failure_is_crash(f->code))
         return classify_class(f->words) != FAILURE_CLASS_OUTSIDE;
     if (f->end == FAILURE_SIGNAL)
-        return is_at_work(f) || f->quiet > time_to_end(f) + CAUGHT_SLOW;
+        return caught_is_at_work(f) || f->quiet > time_to_end(f) + CAUGHT_SLOW;
     if (!exited)
         return false;
     if (f->code == 1)
-        return is_at_work(f) && f->quiet > time_to_end(f) + CAUGHT_SLOW;
-    return is_at_work(f) || f->quiet > time_to_end(f);
+        return caught_is_at_work(f) && f->quiet > time_to_end(f) + CAUGHT_SLOW;
+    return caught_is_at_work(f) || f->quiet > time_to_end(f);
 }
 
 bool caught_is_old(const struct failure *f)

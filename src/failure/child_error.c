@@ -7,7 +7,7 @@
 
 enum { LINES_BEHIND_MAX = 4 }; /* "make: *** [all] Error 1" */
 
-static bool is_equal(struct text a, struct text b)
+static bool child_error_is_equal(struct text a, struct text b)
 {
     return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
 }
@@ -59,5 +59,6 @@ bool child_error_find(struct traceback *t, struct traceback_chain *chain, const 
         return true;
     const struct text module = {"<module>", 8};
     return outermost((struct text){before.p + t->start, t->end - t->start}, &first) &&
-           is_equal(first.function, module) && !(outermost(span, &own) && is_equal(own.file, first.file));
+           child_error_is_equal(first.function, module) &&
+           !(outermost(span, &own) && child_error_is_equal(own.file, first.file));
 }

@@ -45,7 +45,7 @@ static bool is_text_row(enum classify_rule r)
     return r >= FIRST_ROW && !rows[r].code;
 }
 
-static struct text last_part(struct text type)
+static struct text classify_last_part(struct text type)
 {
     for (size_t i = type.n; i > 0; i--)
         if (type.p[i - 1] == '.')
@@ -53,12 +53,12 @@ static struct text last_part(struct text type)
     return type;
 }
 
-static bool is_equal(struct text t, const char *s)
+static bool classify_is_equal(struct text t, const char *s)
 {
     return strlen(s) == t.n && (!t.n || memcmp(t.p, s, t.n) == 0);
 }
 
-static bool has(struct text t, const char *what)
+static bool classify_has(struct text t, const char *what)
 {
     return !*what || (t.n && text_find(t, what));
 }
@@ -71,7 +71,7 @@ static bool is_open(struct text type)
 #undef X
     };
     for (size_t i = 0; i < COUNT_OF(open); i++)
-        if (is_equal(type, open[i]))
+        if (classify_is_equal(type, open[i]))
             return true;
     return false;
 }
@@ -86,7 +86,7 @@ static struct text line_at(struct text all, const char *at)
 }
 
 /* "ECC errors: 0" */
-static bool is_none(struct text behind)
+static bool classify_is_none(struct text behind)
 {
     size_t i = 0;
     while (i < behind.n && (behind.p[i] == 's' || behind.p[i] == ' '))
@@ -121,7 +121,7 @@ static bool is_denial(struct text word)
 }
 
 /* Within quotation marks of this kind: one was opened before, behind no letter, and not closed, and is behind. */
-static bool is_within(struct text before, struct text behind, char mark)
+static bool classify_is_within(struct text before, struct text behind, char mark)
 {
     bool open = false;
     for (size_t i = 0; i < before.n; i++)
@@ -137,16 +137,17 @@ static bool is_within(struct text before, struct text behind, char mark)
 static bool is_denied(struct text line, const char *at, size_t n)
 {
     struct text before = {line.p, (size_t)(at - line.p)}, behind = {at + n, (size_t)(line.p + line.n - at) - n};
-    if (is_within(before, behind, '"') || is_within(before, behind, '`') || is_within(before, behind, '\''))
+    if (classify_is_within(before, behind, '"') || classify_is_within(before, behind, '`') ||
+        classify_is_within(before, behind, '\''))
         return true;
     for (size_t i = 0, end; i < before.n; i = end + 1) {
         for (end = i; end < before.n && !strchr(" \t,;:!()[]=", before.p[end]);)
             end++;
         struct text word = {before.p + i, end - i};
-        if (is_denial(word) || (is_equal(word, "0") && end + 1 == before.n))
+        if (is_denial(word) || (classify_is_equal(word, "0") && end + 1 == before.n))
             return true;
     }
-    return is_none(behind);
+    return classify_is_none(behind);
 }
 
 /* Do both texts stand in one line?  Of several the last. */
@@ -156,7 +157,7 @@ static bool find_line(struct text near, const char *a, const char *b, struct tex
     struct text rest = near;
     for (const char *at; rest.n && (at = text_find(rest, a));) {
         struct text line = line_at(near, at);
-        if (has(line, b) && !is_denied(line, at, strlen(a))) {
+        if (classify_has(line, b) && !is_denied(line, at, strlen(a))) {
             *found = line;
             any = true;
         }
@@ -179,7 +180,7 @@ static enum classify_kind code_kind(struct text type)
 #undef X
     };
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
-        if (is_equal(type, kinds[i].name))
+        if (classify_is_equal(type, kinds[i].name))
             return kinds[i].plain ? PLAIN : CLEAR;
     return NOT_KNOWN;
 }
@@ -228,22 +229,22 @@ static bool is_huge(struct text words)
 }
 
 /* One exception: its row, or TYPE, or NONE.  typed: only a Python exception's type means anything by itself. */
-static enum classify_rule match(struct text type, struct text words, struct text frames, bool typed)
+static enum classify_rule classify_match(struct text type, struct text words, struct text frames, bool typed)
 {
-    const struct text name = last_part(type);
+    const struct text name = classify_last_part(type);
     const bool quoting = typed && code_kind(name) != NOT_KNOWN;
     for (enum classify_rule r = FIRST_ROW; r < CLASSIFY_COUNT && is_text_row(r); r++) {
         const struct classify_row *x = &rows[r];
         struct text line;
         bool fits = false;
         switch (x->scope) {
-        case TYPE: fits = is_equal(name, x->a) && has(words, x->b); break;
-        case FRAME: fits = is_equal(name, x->a) && has(frames, x->b); break;
+        case TYPE: fits = classify_is_equal(name, x->a) && classify_has(words, x->b); break;
+        case FRAME: fits = classify_is_equal(name, x->a) && classify_has(frames, x->b); break;
         case LINE:
         case WORDS:
-            fits =
-                (!quoting || is_told_again(r)) &&
-                (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line) : has(words, x->a) && has(words, x->b));
+            fits = (!quoting || is_told_again(r)) &&
+                   (x->scope == LINE && !*x->b ? find_line(words, x->a, "", &line)
+                                               : classify_has(words, x->a) && classify_has(words, x->b));
             break;
         }
         if (fits && (r == CLASSIFY_NUMPY_OOM || r == CLASSIFY_CPU_OOM) && is_huge(words))
@@ -278,7 +279,7 @@ static enum classify_rule match_group(struct text words)
             continue;
         if (!line_is_exception(inside, true, &type, &message) || text_find(type, "ExceptionGroup"))
             continue;
-        enum classify_rule r = match(type, inside, (struct text){0}, true);
+        enum classify_rule r = classify_match(type, inside, (struct text){0}, true);
         if (rows[r].follower) {
             lost = lost == CLASSIFY_NONE ? r : lost;
             continue;
@@ -295,7 +296,7 @@ static enum classify_rule match_group(struct text words)
 static bool is_made_of(enum classify_rule best, enum classify_rule r, const struct traceback_exception *e,
                        const struct traceback_exception *last)
 {
-    bool foreign = code_kind(last_part(last->type)) == NOT_KNOWN;
+    bool foreign = code_kind(classify_last_part(last->type)) == NOT_KNOWN;
     return best == CLASSIFY_TYPE && classify_is_passing(r) && (e->link == TRACEBACK_CAUSE || foreign);
 }
 
@@ -307,7 +308,7 @@ static bool improves(enum classify_rule best, enum classify_rule r, const struct
     if (r == CLASSIFY_NONE || (best != CLASSIFY_NONE && (!rows[best].follower || rows[r].follower)))
         return false;
     /* What was being handled need not be the reason: a key that was not in a cache never is. */
-    return e->link != TRACEBACK_CONTEXT || is_text_row(r) || code_kind(last_part(e->type)) == CLEAR;
+    return e->link != TRACEBACK_CONTEXT || is_text_row(r) || code_kind(classify_last_part(e->type)) == CLEAR;
 }
 
 /* Is the innermost frame the user's, or that of a library that makes no collectives? */
@@ -329,12 +330,13 @@ static bool is_private(struct text frames)
 
 /* The first exception that says anything says that a collective lost its peer: what came of it, a clean-up that failed
  * or the program's own word for it, is a consequence. */
-static void take_first(struct classify *c, const struct traceback_chain *chain)
+static void classify_take_first(struct classify *c, const struct traceback_chain *chain)
 {
     for (unsigned i = 0; i + 1 < chain->n; i++) {
         const struct traceback_exception *e = &chain->v[i];
-        enum classify_rule r = match(e->type, e->words, (struct text){0}, true);
-        bool common = e->link == TRACEBACK_CONTEXT && r == CLASSIFY_TYPE && code_kind(last_part(e->type)) != CLEAR;
+        enum classify_rule r = classify_match(e->type, e->words, (struct text){0}, true);
+        bool common =
+            e->link == TRACEBACK_CONTEXT && r == CLASSIFY_TYPE && code_kind(classify_last_part(e->type)) != CLEAR;
         if (r == CLASSIFY_NONE || common || e->link == TRACEBACK_INNER)
             continue;
         if (!rows[r].follower || is_any_connection(r))
@@ -356,7 +358,7 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
         const struct traceback_exception *end = &chain->v[chain->n - 1];
         bool last = i == chain->n, group = python && text_find(e->type, "ExceptionGroup");
         enum classify_rule r =
-            group ? match_group(e->words) : match(e->type, e->words, frames, python && !t->in_thread);
+            group ? match_group(e->words) : classify_match(e->type, e->words, frames, python && !t->in_thread);
         bool made = !last && is_made_of(best, r, e, end);
         if (!last && !made && !improves(best, r, e))
             continue;
@@ -368,7 +370,7 @@ static void take_exceptions(struct classify *c, const struct traceback *t, const
     }
     c->rule = best;
     if (python && chain->n && !rows[best].follower)
-        take_first(c, chain);
+        classify_take_first(c, chain);
     c->private_link = python && rows[c->rule].follower && is_any_connection(c->rule) && is_private(frames);
 }
 
@@ -406,7 +408,7 @@ static void keep_sign(struct classify *c, struct text line)
 }
 
 /* Rows whose reason stands in another line than the exception's. */
-static void explain(struct classify *c, struct text near)
+static void classify_explain(struct classify *c, struct text near)
 {
     struct text line;
     if (c->rule == CLASSIFY_CUDA_ASSERT && find_line(near, ": block: [", "Assertion `", &line))
@@ -436,22 +438,23 @@ static struct text last_line(struct text t)
 
 /* "Connection closed by peer; reconnected", "503 Service Unavailable, using the cached copy": it passed, by its own
  * words. */
-static bool is_over(struct text line)
+static bool classify_is_over(struct text line)
 {
     static const char *const over[] = {"reconnected", "recovered", "resumed",         "retry ok",    "ontinuing",
                                        "alling back", "gnored",    "using the cache", "using cached"};
     static const char *const denied[] = {"not ", "annot", "n't ", "failed", "giving up", "gave up", "without"};
     bool any = false;
     for (size_t i = 0; i < COUNT_OF(over); i++)
-        any |= has(line, over[i]);
+        any |= classify_has(line, over[i]);
     for (size_t i = 0; any && i < COUNT_OF(denied); i++)
-        any = !has(line, denied[i]);
+        any = !classify_has(line, denied[i]);
     return any;
 }
 
 /* Where a row's words are looked for outside an exception's own.  Who speaks of sick hardware and goes on to say what
  * was wrong has quoted, or remembered, something: only fatal, the line that says it, counts. */
-static struct text place_of(enum classify_rule r, const struct traceback *t, struct text near, const char *fatal)
+static struct text classify_place_of(enum classify_rule r, const struct traceback *t, struct text near,
+                                     const char *fatal)
 {
     bool plain = t->kind == TRACEBACK_NONE;
     if (plain && rows[r].scope == LINE && rows[r].class == FAILURE_CLASS_HARDWARE)
@@ -461,7 +464,7 @@ static struct text place_of(enum classify_rule r, const struct traceback *t, str
                 (r == CLASSIFY_CLOSED_WORDS || r == CLASSIFY_RESET_WORDS || classify_is_passing(r));
     const struct text line = last_line(near), none = {0};
     if (last)
-        return is_over(line) ? none : line;
+        return classify_is_over(line) ? none : line;
     return rows[r].scope == LINE || (rows[r].scope == WORDS && rows[r].follower && plain) ? near : none;
 }
 
@@ -479,12 +482,12 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
         c->xid = xid.number;
         keep_sign(c, (struct text){kernel.p + xid.start, xid.size});
     }
-    explain(c, near);
+    classify_explain(c, near);
     if (c->rule == CLASSIFY_TYPE)
         return;
     for (enum classify_rule r = FIRST_ROW; near.n && r < CLASSIFY_COUNT && is_text_row(r); r++) {
         struct text line;
-        struct text in = place_of(r, t, near, fatal);
+        struct text in = classify_place_of(r, t, near, fatal);
         if (!in.n || !may_replace(c->rule, r) || !find_line(in, rows[r].a, rows[r].b, &line))
             continue;
         c->rule = r;
@@ -498,10 +501,10 @@ void classify_words(struct classify *c, const struct traceback *t, const struct 
 static bool is_cyclopts(enum classify_rule r, int code, struct text t)
 {
     struct text line;
-    if ((code != 1 && code != 2) || !has(t, "─ Error ─"))
+    if ((code != 1 && code != 2) || !classify_has(t, "─ Error ─"))
         return false;
     while (text_line(&t, &line))
-        if (text_starts(line, rows[r].b) && has(line, rows[r].a))
+        if (text_starts(line, rows[r].b) && classify_has(line, rows[r].a))
             return true;
     return false;
 }
@@ -513,7 +516,8 @@ enum classify_rule classify_exit(int code, const char *last_lines)
         bool same = rows[r].code == code || rows[r].code == FAILURE_ANY_CODE;
         bool boxed = r >= CLASSIFY_CYCLOPTS_VALUE && r <= CLASSIFY_CYCLOPTS_NEEDS;
         bool begun = r != CLASSIFY_UNREADABLE || text_starts(last_line(t), rows[r].a);
-        if (same && begun && has(t, rows[r].a) && has(t, rows[r].b) && (!boxed || is_cyclopts(r, code, t)))
+        if (same && begun && classify_has(t, rows[r].a) && classify_has(t, rows[r].b) &&
+            (!boxed || is_cyclopts(r, code, t)))
             return r;
     }
     return CLASSIFY_NONE;

@@ -7,7 +7,7 @@
 #include "sys/signame.h"
 #include "util/parse.h"
 
-static int put_message(struct el_buf *out, const struct failure *f)
+static int dlrover_put_message(struct el_buf *out, const struct failure *f)
 {
     char text[DLROVER_MESSAGE_MAX + 1], name[SIGNAME_MAX];
     const char *said = f->message ? f->message : f->found.message[0] ? f->found.message : NULL;
@@ -31,7 +31,7 @@ static int put_failure(struct el_buf *out, const struct failure *f, bool first)
     int code = f->end == FAILURE_SIGNAL ? -f->code : f->end == FAILURE_UNKNOWN ? -1 : f->code;
     int bad = el_buf_printf(out, "%s\"%u\": {\"local_rank\": %u, \"exitcode\": %d, \"message\": ", first ? "" : ", ",
                             f->rank, f->local_rank, code);
-    bad |= put_message(out, f);
+    bad |= dlrover_put_message(out, f);
     bad |= el_buf_puts(out, ", \"datetime\": ");
     bad |= text_json(out, when, strlen(when));
     return bad | el_buf_puts(out, "}");

@@ -20,7 +20,7 @@ void errfile_init(struct errfile *e)
     e->m.mode = VALUE;
 }
 
-static enum errfile_key key_of(const struct errfile *e)
+static enum errfile_key errfile_key_of(const struct errfile *e)
 {
     static const char *const names[] = {
         [KEY_MESSAGE] = "message", [KEY_EXTRA] = "extraInfo", [KEY_STACK] = "py_callstack", [KEY_TIME] = "timestamp"};
@@ -54,7 +54,7 @@ static void clip_put(struct errfile_clip *c, char byte)
 }
 
 /* One byte of the decoded string. */
-static void emit(struct errfile *e, char byte)
+static void errfile_emit(struct errfile *e, char byte)
 {
     if (e->m.in_key) {
         if (e->m.key_len < ERRFILE_KEY_MAX)
@@ -79,19 +79,19 @@ static void emit_codepoint(struct errfile *e, uint32_t c)
 {
     assert(c <= 0x10ffff);
     if (c < 0x80) {
-        emit(e, (char)c);
+        errfile_emit(e, (char)c);
     } else if (c < 0x800) {
-        emit(e, (char)(0xc0 | c >> 6));
-        emit(e, (char)(0x80 | (c & 0x3f)));
+        errfile_emit(e, (char)(0xc0 | c >> 6));
+        errfile_emit(e, (char)(0x80 | (c & 0x3f)));
     } else {
         if (c < 0x10000) {
-            emit(e, (char)(0xe0 | c >> 12));
+            errfile_emit(e, (char)(0xe0 | c >> 12));
         } else {
-            emit(e, (char)(0xf0 | c >> 18));
-            emit(e, (char)(0x80 | (c >> 12 & 0x3f)));
+            errfile_emit(e, (char)(0xf0 | c >> 18));
+            errfile_emit(e, (char)(0x80 | (c >> 12 & 0x3f)));
         }
-        emit(e, (char)(0x80 | (c >> 6 & 0x3f)));
-        emit(e, (char)(0x80 | (c & 0x3f)));
+        errfile_emit(e, (char)(0x80 | (c >> 6 & 0x3f)));
+        errfile_emit(e, (char)(0x80 | (c & 0x3f)));
     }
 }
 
@@ -153,14 +153,14 @@ static void string_begin(struct errfile *e, bool key)
     }
 }
 
-static void string_end(struct errfile *e)
+static void errfile_string_end(struct errfile *e)
 {
     flush_high(e);
     e->m.mode = e->m.depth ? AFTER : DONE;
     if (e->m.in_key) {
         e->m.mode = COLON;
         if (e->m.depth <= 3)
-            e->m.path[e->m.depth] = (uint8_t)key_of(e);
+            e->m.path[e->m.depth] = (uint8_t)errfile_key_of(e);
     } else if (e->m.field == FIELD_TIME) {
         take_time(e);
     }
@@ -279,7 +279,7 @@ static void punctuation(struct errfile *e, char c)
     }
 }
 
-static void escape(struct errfile *e, char c)
+static void errfile_escape(struct errfile *e, char c)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     const char *at = c ? strchr(from, c) : NULL;
@@ -291,11 +291,11 @@ static void escape(struct errfile *e, char c)
     }
     flush_high(e);
     if (at)
-        emit(e, to[at - from]);
+        errfile_emit(e, to[at - from]);
     e->m.mode = at ? STRING : BROKEN;
 }
 
-static void hex_digit(struct errfile *e, char c)
+static void errfile_hex_digit(struct errfile *e, char c)
 {
     int d = c >= '0' && c <= '9'   ? c - '0'
             : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -312,21 +312,21 @@ static void hex_digit(struct errfile *e, char c)
     }
 }
 
-static void step(struct errfile *e, char c)
+static void errfile_step(struct errfile *e, char c)
 {
     switch ((enum mode)e->m.mode) {
     case STRING:
         if (c == '\\') {
             e->m.mode = ESCAPE;
         } else if (c == '"') {
-            string_end(e);
+            errfile_string_end(e);
         } else {
             flush_high(e);
-            emit(e, c);
+            errfile_emit(e, c);
         }
         return;
-    case ESCAPE: escape(e, c); return;
-    case HEX: hex_digit(e, c); return;
+    case ESCAPE: errfile_escape(e, c); return;
+    case HEX: errfile_hex_digit(e, c); return;
     case LITERAL:
         if (is_literal(c)) {
             if (e->m.literal_len < sizeof e->m.literal)
@@ -353,7 +353,7 @@ void errfile_feed(struct errfile *e, const char *bytes, size_t n)
     assert(e->state == ERRFILE_ABSENT);
     for (size_t i = 0; i < n; i++, e->m.offset++)
         if (e->m.mode != BROKEN)
-            step(e, bytes[i]);
+            errfile_step(e, bytes[i]);
 }
 
 void errfile_end(struct errfile *e)

@@ -17,7 +17,7 @@
 
 enum { CHUNK = 64 * 1024, SMALL_MAX = 1 << 20 };
 
-static ssize_t read_some(int fd, char *to, size_t n)
+static ssize_t evidence_read_some(int fd, char *to, size_t n)
 {
     ssize_t r;
     do
@@ -49,7 +49,7 @@ static void read_errfile(int fd, struct errfile *e)
     char chunk[CHUNK];
     size_t total = 0;
     ssize_t n;
-    while ((n = read_some(fd, chunk, sizeof chunk)) > 0) {
+    while ((n = evidence_read_some(fd, chunk, sizeof chunk)) > 0) {
         total += (size_t)n;
         if (total > ERRFILE_SIZE_MAX) {
             errfile_fail(e, ERRFILE_HUGE);
@@ -84,7 +84,8 @@ enum handler evidence_handler(const struct handler_place *place)
     char *source = fd >= 0 ? malloc(HANDLER_SOURCE_MAX) : NULL;
     size_t len = 0;
     ssize_t n = 0;
-    while (source && len < HANDLER_SOURCE_MAX && (n = read_some(fd, source + len, HANDLER_SOURCE_MAX - len)) > 0)
+    while (source && len < HANDLER_SOURCE_MAX &&
+           (n = evidence_read_some(fd, source + len, HANDLER_SOURCE_MAX - len)) > 0)
         len += (size_t)n;
     if (source && n == 0)
         found = handler_find((struct text){source, len}, place);
@@ -94,7 +95,7 @@ enum handler evidence_handler(const struct handler_place *place)
     return found;
 }
 
-static int write_all(int fd, const char *p, size_t n)
+static int evidence_write_all(int fd, const char *p, size_t n)
 {
     while (n) {
         ssize_t w = write(fd, p, n);
@@ -112,10 +113,10 @@ static int copy_range(int from, int to, uint64_t n)
 {
     char chunk[CHUNK];
     while (n) {
-        ssize_t r = read_some(from, chunk, n < sizeof chunk ? (size_t)n : sizeof chunk);
+        ssize_t r = evidence_read_some(from, chunk, n < sizeof chunk ? (size_t)n : sizeof chunk);
         if (r <= 0)
             return r < 0 ? -1 : 0;
-        if (write_all(to, chunk, (size_t)r))
+        if (evidence_write_all(to, chunk, (size_t)r))
             return -1;
         n -= (uint64_t)r;
     }
@@ -132,7 +133,7 @@ static int copy_with_code(int from, int to, const struct errfile *e, const struc
     if (lseek(from, 0, SEEK_SET) < 0 || copy_range(from, to, e->has_object ? e->object_end : 0))
         return -1;
     /* A plain text as message has no place for the code; torchrun copies such a file as it is. */
-    if (e->has_object && write_all(to, code, (size_t)n))
+    if (e->has_object && evidence_write_all(to, code, (size_t)n))
         return -1;
     return copy_range(from, to, ERRFILE_SIZE_MAX);
 }
@@ -144,7 +145,7 @@ static int write_made(int to, const struct failure *f)
     if (r)
         errno = ENOMEM;
     else
-        r = write_all(to, text.v, text.len);
+        r = evidence_write_all(to, text.v, text.len);
     el_buf_free(&text);
     return r;
 }
@@ -195,7 +196,7 @@ void evidence_farewell(const char *path, const char *text, size_t n)
     if (fd < 0)
         return;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) == 0) {
-        int lost = write_all(fd, text, n);
+        int lost = evidence_write_all(fd, text, n);
         (void)lost; /* the disk is full: the log on stderr has it */
     }
     close(fd);

@@ -8,7 +8,7 @@
 #include "failure/traceback_line.h"
 
 /* "[rank1]: " in front of each line, since torch 2.3. */
-static struct text without_rank(struct text line)
+static struct text exiting_without_rank(struct text line)
 {
     static const char mark[] = "]: ";
     const char *at = text_starts(line, "[rank") ? text_find(line, mark) : NULL;
@@ -16,7 +16,7 @@ static struct text without_rank(struct text line)
     return (struct text){line.p + n, line.n - n};
 }
 
-static bool is(struct text t, const char *what)
+static bool exiting_is(struct text t, const char *what)
 {
     return t.n == strlen(what) && memcmp(t.p, what, t.n) == 0;
 }
@@ -28,13 +28,13 @@ static bool begins_at_module(struct text all)
     struct line_frame frame;
     bool head = false, module = false;
     while (text_line(&all, &line)) {
-        line = without_rank(line);
+        line = exiting_without_rank(line);
         if (text_starts(line, "Traceback (most recent call last):")) {
             head = true;
             module = false;
         } else if (head && line_is_frame(line, &frame)) {
             head = false;
-            module = is(frame.function, "<module>") || is(frame.function, "_run_module_as_main");
+            module = exiting_is(frame.function, "<module>") || exiting_is(frame.function, "_run_module_as_main");
         }
     }
     return module;
@@ -56,11 +56,11 @@ static bool is_in_shutdown(struct text stacks)
     struct line_frame frame;
     bool shutdown = false;
     while (text_line(&stacks, &line)) {
-        if (!line_is_frame(without_rank(line), &frame))
+        if (!line_is_frame(exiting_without_rank(line), &frame))
             continue;
-        if (is(frame.function, "<module>") || is(frame.function, "_run_module_as_main"))
+        if (exiting_is(frame.function, "<module>") || exiting_is(frame.function, "_run_module_as_main"))
             return false;
-        shutdown |= is(frame.function, "_shutdown");
+        shutdown |= exiting_is(frame.function, "_shutdown");
     }
     return shutdown;
 }

@@ -59,7 +59,7 @@ void failure_set_line(struct failure *f, char **place, const char *text, struct 
 }
 
 /* Puts a copy of t (its last max bytes, from the beginning of a line if there is one) in *place. */
-static void keep(struct failure *f, char **place, struct text t, size_t max, struct el_mem *mem)
+static void failure_keep(struct failure *f, char **place, struct text t, size_t max, struct el_mem *mem)
 {
     while (t.n && (t.p[t.n - 1] == '\n' || t.p[t.n - 1] == ' '))
         t.n--;
@@ -97,7 +97,7 @@ static void keep_stack(struct failure *f, struct text t, struct el_mem *mem)
     struct el_buf text = EL_BUF_INIT(mem, 0);
     size_t half = STACK_MAX / 2, end = t.n - half;
     if (t.n <= STACK_MAX) {
-        keep(f, &f->stack, t, STACK_MAX, mem);
+        failure_keep(f, &f->stack, t, STACK_MAX, mem);
         return;
     }
     while (half && ((unsigned char)t.p[half] & 0xc0) == 0x80)
@@ -108,7 +108,7 @@ static void keep_stack(struct failure *f, struct text t, struct el_mem *mem)
     el_buf_printf(&text, " [… %zu bytes …] ", end - half + lost_before((struct text){t.p + half, end - half}));
     el_buf_put(&text, t.p + end, t.n - end);
     f->texts_short |= text.full;
-    keep(f, &f->stack, (struct text){text.v, text.len}, text.len, mem);
+    failure_keep(f, &f->stack, (struct text){text.v, text.len}, text.len, mem);
     el_buf_free(&text);
 }
 
@@ -116,11 +116,12 @@ static void keep_message(struct failure *f, const char *type, const char *text, 
 {
     char line[MESSAGE_MAX];
     snprintf(line, sizeof line, "%s%s%s", type, *type && *text ? ": " : "", text);
-    keep(f, &f->message, (struct text){line, strlen(line)}, sizeof line, mem);
+    failure_keep(f, &f->message, (struct text){line, strlen(line)}, sizeof line, mem);
 }
 
 /* What these words say, unless what was said before says more. */
-static void take_words(struct failure *f, struct traceback *t, const struct traceback_chain *chain, struct text all)
+static void failure_take_words(struct failure *f, struct traceback *t, const struct traceback_chain *chain,
+                               struct text all)
 {
     struct classify c;
     struct text cause, line;
@@ -167,12 +168,12 @@ void failure_add_file(struct failure *f, const struct errfile *e, struct el_mem 
         f->texts_short |= el_buf_put(&clean, text.v, text.len) != 0;
     }
     if (clean.len) {
-        keep(f, &f->stack, (struct text){clean.v, clean.len}, STACK_MAX, mem);
+        failure_keep(f, &f->stack, (struct text){clean.v, clean.len}, STACK_MAX, mem);
         f->stack_from = FAILURE_FROM_FILE;
         struct traceback found;
         struct traceback_chain chain;
         traceback_find_chain(&found, &chain, clean.v, clean.len);
-        take_words(f, &found, &chain, (struct text){clean.v, clean.len});
+        failure_take_words(f, &found, &chain, (struct text){clean.v, clean.len});
         if (found.kind != TRACEBACK_NONE)
             f->found = found;
     }
@@ -246,7 +247,7 @@ static void find_end(struct failure *f, struct text *all, struct traceback *foun
 }
 
 /* A helper process died, and had printed of what: "Fatal Python error: Segmentation fault (a.py:3)". */
-static void find_helper(struct failure *f, const struct traceback *found, struct text all)
+static void failure_find_helper(struct failure *f, const struct traceback *found, struct text all)
 {
     struct traceback before;
     if (!classify_is_helper(f->words) || !found->start || f->sign[0])
@@ -263,7 +264,7 @@ static void find_child(struct failure *f, const struct traceback *found, struct 
     struct traceback_chain chain;
     if (f->words != CLASSIFY_NONE || !child_error_find(&child, &chain, found, all))
         return;
-    take_words(f, &child, &chain, (struct text){all.p, found->start});
+    failure_take_words(f, &child, &chain, (struct text){all.p, found->start});
     traceback_put(f->sign, sizeof f->sign, &child);
     text_copy(f->child, sizeof f->child, child.type, strlen(child.type));
 }
@@ -281,8 +282,8 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
     struct traceback_chain chain;
     struct text all = {clean.len ? clean.v : "", clean.len};
     find_end(f, &all, &found, &chain);
-    take_words(f, &found, &chain, all);
-    find_helper(f, &found, all);
+    failure_take_words(f, &found, &chain, all);
+    failure_find_helper(f, &found, all);
     find_child(f, &found, all);
     struct text span = {all.p + found.start, found.end - found.start};
     bool named = found.kind != TRACEBACK_NONE && !f->stack;
@@ -296,14 +297,14 @@ static void add_stream(struct failure *f, enum failure_from from, const char *by
             traceback_put(f->unended, sizeof f->unended, &before);
     }
     if (found.kind == TRACEBACK_NONE && !f->tail) {
-        keep(f, &f->tail, span, TAIL_MAX, mem);
+        failure_keep(f, &f->tail, span, TAIL_MAX, mem);
         f->tail_from = from;
         if (f->found.kind == TRACEBACK_NONE)
             f->found = found;
     } else if (named) {
         size_t at = survived_named_end(&found, &chain, all);
         keep_stack(f, span, mem);
-        keep(f, &f->behind, (struct text){all.p + at, all.n - at}, TAIL_MAX, mem);
+        failure_keep(f, &f->behind, (struct text){all.p + at, all.n - at}, TAIL_MAX, mem);
         f->stack_from = from;
         f->found = found;
         if (!f->message)
@@ -343,7 +344,7 @@ void failure_add_times(struct failure *f, el_usec err_at, el_usec out_at)
 
 /* Its source says that this exception was caught.  One that says that a rank is gone is the reason of much that comes
  * behind it. */
-static bool is_over(const struct failure *f)
+static bool failure_is_over(const struct failure *f)
 {
     return !classify_is_follower(f->words) || f->words_private;
 }
@@ -353,7 +354,7 @@ void failure_add_handler(struct failure *f, enum handler handler, struct el_mem 
     char *behind = f->behind;
     f->handler = handler;
     f->raised &= handler != HANDLER_GOES_ON && handler != HANDLER_ELSEWHERE;
-    if (handler != HANDLER_GOES_ON || !behind || !is_over(f))
+    if (handler != HANDLER_GOES_ON || !behind || !failure_is_over(f))
         return;
     traceback_put(f->survived, sizeof f->survived, &f->found);
     el_free(mem, f->stack);
@@ -426,7 +427,7 @@ void failure_add_kernel(struct failure *f, const struct kmsg_log *log, struct el
     else if (log->whole && log->pids_ours && !log->left_out && kmsg_count(log, KMSG_OOM))
         f->oom = FAILURE_OOM_OTHERS;
     f->texts_short |= lines.full;
-    keep(f, &f->kernel, (struct text){lines.v, lines.len}, KERNEL_LINES_MAX * KMSG_TEXT_MAX, mem);
+    failure_keep(f, &f->kernel, (struct text){lines.v, lines.len}, KERNEL_LINES_MAX * KMSG_TEXT_MAX, mem);
     el_buf_free(&lines);
 }
 

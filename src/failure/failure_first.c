@@ -26,7 +26,7 @@ el_usec failure_at(const struct failure *f)
     return f->at - (el_usec)late < at ? f->at - (el_usec)late : at;
 }
 
-static bool sooner(const struct failure *a, const struct failure *b)
+static bool failure_first_sooner(const struct failure *a, const struct failure *b)
 {
     if (a->follower != b->follower)
         return b->follower;
@@ -60,7 +60,7 @@ int failure_cause(const struct failure *const *all, unsigned n)
 {
     int cause = -1;
     for (unsigned i = 0; i < n; i++)
-        if (failure_is_own(all[i]) && (cause < 0 || sooner(all[i], all[cause])))
+        if (failure_is_own(all[i]) && (cause < 0 || failure_first_sooner(all[i], all[cause])))
             cause = (int)i;
     return cause;
 }

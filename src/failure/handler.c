@@ -10,7 +10,7 @@ enum {
 };
 
 /* "[rank1]: " in front of each line, since torch 2.3. */
-static struct text without_rank(struct text line)
+static struct text handler_without_rank(struct text line)
 {
     static const char mark[] = "]: ";
     const char *at = text_starts(line, "[rank") ? text_find(line, mark) : NULL;
@@ -18,12 +18,12 @@ static struct text without_rank(struct text line)
     return (struct text){line.p + n, line.n - n};
 }
 
-static bool is(struct text t, const char *what)
+static bool handler_is(struct text t, const char *what)
 {
     return t.n == strlen(what) && memcmp(t.p, what, t.n) == 0;
 }
 
-static struct text trimmed(struct text t)
+static struct text handler_trimmed(struct text t)
 {
     while (t.n && strchr(" \t\f", t.p[0]))
         t = (struct text){t.p + 1, t.n - 1};
@@ -45,11 +45,11 @@ static bool is_program(struct text file, const char *program)
         return false;
     want = (struct text){name ? name + 1 : program, strlen(name ? name + 1 : program)};
     if (file.n > sizeof in_package &&
-        is((struct text){file.p + file.n - sizeof in_package + 1, sizeof in_package - 1}, in_package))
+        handler_is((struct text){file.p + file.n - sizeof in_package + 1, sizeof in_package - 1}, in_package))
         file.n -= sizeof in_package - 1;
-    else if (file.n > 3 && is((struct text){file.p + file.n - 3, 3}, ".py"))
+    else if (file.n > 3 && handler_is((struct text){file.p + file.n - 3, 3}, ".py"))
         file.n -= 3;
-    if (want.n > 3 && is((struct text){want.p + want.n - 3, 3}, ".py"))
+    if (want.n > 3 && handler_is((struct text){want.p + want.n - 3, 3}, ".py"))
         want.n -= 3;
     for (size_t i = want.n; !name && i > 0; i--)
         if (want.p[i - 1] == '.') {
@@ -67,7 +67,7 @@ bool handler_place(struct text stack, const char *type, const char *program, str
     struct line_frame frame;
     bool head = false, found = false, words = false;
     while (text_line(&stack, &line)) {
-        line = without_rank(line);
+        line = handler_without_rank(line);
         if (text_starts(line, "Traceback (most recent call last):")) {
             head = true;
             found = words = false;
@@ -75,7 +75,7 @@ bool handler_place(struct text stack, const char *type, const char *program, str
         }
         bool is_frame = line_is_frame(line, &frame);
         if (words && !is_frame)
-            text_copy(p->words, sizeof p->words, trimmed(line).p, trimmed(line).n);
+            text_copy(p->words, sizeof p->words, handler_trimmed(line).p, handler_trimmed(line).n);
         words = false;
         if (!head || !is_frame || text_starts(frame.function, "_run_") || frame.file.n >= sizeof p->path)
             continue; /* runpy, of "python -m" */
@@ -83,7 +83,7 @@ bool handler_place(struct text stack, const char *type, const char *program, str
         found = words = true;
         p->words[0] = 0;
         p->line = frame.line;
-        p->module = is(frame.function, "<module>");
+        p->module = handler_is(frame.function, "<module>");
         *own = is_program(frame.file, program);
         text_copy(p->path, sizeof p->path, frame.file.p, frame.file.n);
     }
@@ -101,7 +101,7 @@ static struct text line_from(struct text all, size_t at)
 
 static bool is_code(struct text line)
 {
-    line = trimmed(line);
+    line = handler_trimmed(line);
     return line.n && !strchr("#)]}", line.p[0]);
 }
 
@@ -113,14 +113,14 @@ static unsigned indent(struct text line)
     return n;
 }
 
-static bool begins(struct text line, const char *word)
+static bool handler_begins(struct text line, const char *word)
 {
     const size_t n = strlen(word);
-    line = trimmed(line);
+    line = handler_trimmed(line);
     return text_starts(line, word) && (line.n == n || strchr(" \t:(*", line.p[n]));
 }
 
-static bool is_name(char c)
+static bool handler_is_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -154,7 +154,7 @@ static bool is_parent(struct text parent, const char *child)
                  {"ConnectionError", "ConnectionRefusedError"},
                  {"SubprocessError", "CalledProcessError"}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++)
-        if (is(parent, pairs[i].parent) && strcmp(child, pairs[i].child) == 0)
+        if (handler_is(parent, pairs[i].parent) && strcmp(child, pairs[i].child) == 0)
             return true;
     return false;
 }
@@ -171,27 +171,28 @@ static enum catches clause_catches(struct text t, const char *type)
     for (size_t i = 0; i < COUNT_OF(ends); i++)
         end |= strcmp(type, ends[i]) == 0;
     for (size_t i = 0, n; i < t.n; i += n) {
-        for (n = 0; i + n < t.n && is_name(t.p[i + n]);)
+        for (n = 0; i + n < t.n && handler_is_name(t.p[i + n]);)
             n++;
         const struct text name = {t.p + i, n};
         if (n == 0 || (i + n < t.n && t.p[i + n] == '.')) { /* of "json.JSONDecodeError" the last part counts */
             n = n ? n : 1;
             continue;
         }
-        if (is(name, "as"))
+        if (handler_is(name, "as"))
             break;
         any = true;
-        if (is(name, type) || is(name, "BaseException") || (is(name, "Exception") && !end) || is_parent(name, type))
+        if (handler_is(name, type) || handler_is(name, "BaseException") || (handler_is(name, "Exception") && !end) ||
+            is_parent(name, type))
             return CATCHES;
         bool ending = false;
         for (size_t k = 0; k < COUNT_OF(ends); k++)
-            ending |= is(name, ends[k]);
+            ending |= handler_is(name, ends[k]);
         other |= !ending;
     }
     return !any ? CATCHES : other ? CATCHES_PERHAPS : CATCHES_NOT;
 }
 
-static bool has_any(struct text code, const char *const *words, size_t n)
+static bool handler_has_any(struct text code, const char *const *words, size_t n)
 {
     for (size_t i = 0; code.n && i < n; i++)
         if (text_find(code, words[i]))
@@ -206,7 +207,7 @@ static bool does_any(struct text line, const char *const *words, size_t count)
     for (size_t i = 0, n; i < line.n && line.p[i] != '#'; i += n + 1) {
         for (n = 0; i + n < line.n && !strchr("#\"'", line.p[i + n]);)
             n++;
-        any |= has_any((struct text){line.p + i, n}, words, count);
+        any |= handler_has_any((struct text){line.p + i, n}, words, count);
         if (i + n >= line.n || line.p[i + n] == '#')
             break;
         const char mark = line.p[i + n];
@@ -224,7 +225,7 @@ static bool closes(struct text line)
 }
 
 /* ... or that the program, or the function, comes to its end. */
-static bool leaves(struct text line)
+static bool handler_leaves(struct text line)
 {
     static const char *const words[] = {"raise", "exit", "Exit",  "return", "abort", "kill",   "quit",
                                         "die",   "fail", "fatal", "stop",   "break", "errors", "interrupt"};
@@ -262,7 +263,7 @@ static void look_behind(struct text all, size_t at, unsigned own, struct around 
         line = line_from(all, at);
         if (!is_code(line) || indent(line) > own)
             continue;
-        if (begins(line, "def") || begins(line, "class") || line.p[0] == '@') /* another one's text */
+        if (handler_begins(line, "def") || handler_begins(line, "class") || line.p[0] == '@') /* another one's text */
             break;
         lines++;
         a->closes |= closes(line);
@@ -281,21 +282,21 @@ static void look_at_try(struct text all, size_t at, const char *type, struct aro
         if (!is_code(line))
             continue;
         if (indent(line) > own) {
-            a->left |= (inside || last) && leaves(line);
+            a->left |= (inside || last) && handler_leaves(line);
             continue;
         }
         inside = false;
-        last = begins(line, "finally");
-        if (indent(line) < own || !(begins(line, "except") || begins(line, "else") || last))
+        last = handler_begins(line, "finally");
+        if (indent(line) < own || !(handler_begins(line, "except") || handler_begins(line, "else") || last))
             break;
-        if (!begins(line, "except") || done)
+        if (!handler_begins(line, "except") || done)
             continue;
-        struct text t = trimmed(line), types;
+        struct text t = handler_trimmed(line), types;
         t = (struct text){t.p + strlen("except"), t.n - strlen("except")};
         const struct text rest = behind_colon(t, &types);
         enum catches c = !rest.n || text_starts(t, "*") ? CATCHES_PERHAPS : clause_catches(types, type);
         a->may |= c != CATCHES_NOT;
-        a->left |= c == CATCHES_PERHAPS || (c == CATCHES && leaves(rest));
+        a->left |= c == CATCHES_PERHAPS || (c == CATCHES && handler_leaves(rest));
         a->caught |= c == CATCHES;
         inside = done = c == CATCHES;
     }
@@ -303,7 +304,7 @@ static void look_at_try(struct text all, size_t at, const char *type, struct aro
         look_behind(all, at, own, a);
 }
 
-static size_t line_start(struct text all, unsigned number)
+static size_t handler_line_start(struct text all, unsigned number)
 {
     size_t at = 0;
     for (unsigned i = 1; i < number && at < all.n; i++)
@@ -313,16 +314,16 @@ static size_t line_start(struct text all, unsigned number)
 
 enum handler handler_find(struct text source, const struct handler_place *p)
 {
-    size_t at = p->line ? line_start(source, p->line) : source.n;
+    size_t at = p->line ? handler_line_start(source, p->line) : source.n;
     struct around a = {0};
     if (at >= source.n)
         return HANDLER_UNKNOWN;
     struct text line = line_from(source, at);
     unsigned least = indent(line);
     bool loop = false;
-    if (!p->words[0] || !is(trimmed(line), p->words))
+    if (!p->words[0] || !handler_is(handler_trimmed(line), p->words))
         return HANDLER_UNKNOWN;
-    if (begins(line, "try"))
+    if (handler_begins(line, "try"))
         look_at_try(source, at, p->type, &a);
     while (at > 0 && least > 0) {
         for (at--; at > 0 && source.p[at - 1] != '\n';)
@@ -331,11 +332,11 @@ enum handler handler_find(struct text source, const struct handler_place *p)
         if (!is_code(line) || indent(line) >= least)
             continue;
         least = indent(line);
-        if (begins(line, "try"))
+        if (handler_begins(line, "try"))
             look_at_try(source, at, p->type, &a);
-        loop |= a.caught && (begins(line, "for") || begins(line, "while"));
-        a.may |= begins(line, "with") || begins(line, "async");
-        if (begins(line, "def") || begins(line, "async def") || begins(line, "class")) {
+        loop |= a.caught && (handler_begins(line, "for") || handler_begins(line, "while"));
+        a.may |= handler_begins(line, "with") || handler_begins(line, "async");
+        if (handler_begins(line, "def") || handler_begins(line, "async def") || handler_begins(line, "class")) {
             if (p->module)
                 return HANDLER_UNKNOWN;
             break;

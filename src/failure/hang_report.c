@@ -12,7 +12,7 @@ static struct text printed(const struct failure *f)
 
 /* Puts one more rank in its place.  What other nodes and files tell comes in any order, and a rank may be told of
  * twice: in full, and as one of which only the end is known. */
-static unsigned place(struct stacks_rank *v, unsigned n, struct stacks_rank x)
+static unsigned hang_report_place(struct stacks_rank *v, unsigned n, struct stacks_rank x)
 {
     unsigned i = n;
     while (i > 0 && v[i - 1].rank > x.rank)
@@ -28,14 +28,14 @@ static unsigned place(struct stacks_rank *v, unsigned n, struct stacks_rank x)
 }
 
 /* Of those that hung; -1 if memory was refused. */
-static int group(struct stacks *s, const struct failure *const *all, unsigned n, struct el_mem *mem)
+static int hang_report_group(struct stacks *s, const struct failure *const *all, unsigned n, struct el_mem *mem)
 {
     unsigned count = 0;
     int got = -1;
     struct stacks_rank *v = el_alloc(mem, (n + 1) * sizeof *v);
     for (unsigned i = 0; v && i < n; i++)
         if (all[i]->hung)
-            count = place(v, count, (struct stacks_rank){all[i]->rank, printed(all[i])});
+            count = hang_report_place(v, count, (struct stacks_rank){all[i]->rank, printed(all[i])});
     if (v)
         got = stacks_group(s, v, count, mem);
     el_free(mem, v);
@@ -58,7 +58,7 @@ int hang_report_odd(const struct failure *const *all, unsigned n, struct el_mem 
     for (unsigned i = 0; i < n; i++)
         if (all[i]->hung && all[i]->odd)
             return (int)i;
-    if (group(&s, all, n, mem) < 0)
+    if (hang_report_group(&s, all, n, mem) < 0)
         return -1;
     for (unsigned i = 0; i < s.groups_count; i++) {
         const struct stacks_group *g = &s.group[i];
@@ -76,7 +76,7 @@ int hang_report_odd(const struct failure *const *all, unsigned n, struct el_mem 
 int hang_report_text(struct el_buf *out, const struct failure *const *all, unsigned n)
 {
     struct stacks s;
-    if (group(&s, all, n, out->mem) < 0)
+    if (hang_report_group(&s, all, n, out->mem) < 0)
         return -1;
     if (s.groups_count)
         stacks_line(&s, out);

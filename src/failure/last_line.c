@@ -16,30 +16,30 @@ struct last_line_line {
     bool boxed, edge, hint, farewell, warning, going_on, indented;
 };
 
-static bool is_blank(char c)
+static bool last_line_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 static struct text trim(struct text t)
 {
-    while (t.n && is_blank(t.p[0])) {
+    while (t.n && last_line_is_blank(t.p[0])) {
         t.p++;
         t.n--;
     }
-    while (t.n && is_blank(t.p[t.n - 1]))
+    while (t.n && last_line_is_blank(t.p[t.n - 1]))
         t.n--;
     return t;
 }
 
-static bool ends(struct text t, const char *with)
+static bool last_line_ends(struct text t, const char *with)
 {
     size_t n = strlen(with);
     return t.n >= n && memcmp(t.p + t.n - n, with, n) == 0;
 }
 
 /* U+2500 to U+259F: box drawing and block elements. */
-static bool is_drawn(const char *p, size_t n)
+static bool last_line_is_drawn(const char *p, size_t n)
 {
     return n >= 3 && (unsigned char)p[0] == 0xe2 &&
            ((unsigned char)p[1] == 0x94 || (unsigned char)p[1] == 0x95 || (unsigned char)p[1] == 0x96);
@@ -49,7 +49,7 @@ static bool is_drawn(const char *p, size_t n)
 static bool is_rule(struct text t)
 {
     for (size_t i = 0; i < t.n;)
-        if (is_drawn(t.p + i, t.n - i))
+        if (last_line_is_drawn(t.p + i, t.n - i))
             i += 3;
         else if (strchr("-=_~*#+| \t", t.p[i]))
             i++;
@@ -59,10 +59,11 @@ static bool is_rule(struct text t)
 }
 
 /* "╭─ Error ─╮", "+- Error -+". */
-static bool is_edge(struct text t)
+static bool last_line_is_edge(struct text t)
 {
-    bool drawn = t.n > 6 && is_drawn(t.p, t.n) && is_drawn(t.p + 3, t.n - 3) && is_drawn(t.p + t.n - 3, 3);
-    return drawn || (text_starts(t, "+-") && ends(t, "-+")) || is_rule(t);
+    bool drawn = t.n > 6 && last_line_is_drawn(t.p, t.n) && last_line_is_drawn(t.p + 3, t.n - 3) &&
+                 last_line_is_drawn(t.p + t.n - 3, 3);
+    return drawn || (text_starts(t, "+-") && last_line_ends(t, "-+")) || is_rule(t);
 }
 
 /* Inside a box: its bars taken off. */
@@ -71,7 +72,7 @@ static bool unbox(struct text *t)
     static const char *const bars[] = {"│", "┃", "║", "|"};
     for (size_t i = 0; i < COUNT_OF(bars); i++) {
         size_t n = strlen(bars[i]);
-        if (t->n < 2 * n || !text_starts(*t, bars[i]) || !ends(*t, bars[i]))
+        if (t->n < 2 * n || !text_starts(*t, bars[i]) || !last_line_ends(*t, bars[i]))
             continue;
         *t = trim((struct text){t->p + n, t->n - 2 * n});
         return true;
@@ -103,10 +104,10 @@ bool last_line_is_hint(struct text line)
     for (size_t i = 0; i < COUNT_OF(starts); i++)
         if (text_starts(t, starts[i]))
             return true;
-    return text_find(t, ": use -[v]S to pass options") || ends(t, " --help") || ends(t, " -h");
+    return text_find(t, ": use -[v]S to pass options") || last_line_ends(t, " --help") || last_line_ends(t, " -h");
 }
 
-static bool is_digit(char c)
+static bool last_line_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -119,7 +120,7 @@ static bool is_typed_warning(struct text t)
         return false;
     while (from > t.p && from[-1] != ' ')
         from--;
-    return from == t.p || (from - t.p > 2 && from[-2] == ':' && is_digit(from[-3]));
+    return from == t.p || (from - t.p > 2 && from[-2] == ':' && last_line_is_digit(from[-3]));
 }
 
 /* "/x/site-packages/lightning/y.py:21: it is deprecated": Lightning leaves the type out.  Whoever else writes so may
@@ -138,7 +139,7 @@ static bool is_lightning(struct text t)
             return false;
     at += 4;
     const char *number = at;
-    while (at < end && is_digit(*at))
+    while (at < end && last_line_is_digit(*at))
         at++;
     return at > number && at + 1 < end && at[0] == ':' && at[1] == ' ';
 }
@@ -157,16 +158,16 @@ static bool is_warning(struct text t)
         if (text_starts(t, starts[i]))
             return true;
     size_t glog = text_starts(t, "[W") ? 1 : 0;
-    if (t.n > glog + 6 && t.p[glog] == 'W' && is_digit(t.p[glog + 1]) && is_digit(t.p[glog + 2]) &&
-        is_digit(t.p[glog + 3]) && is_digit(t.p[glog + 4]) && t.p[glog + 5] == ' ')
+    if (t.n > glog + 6 && t.p[glog] == 'W' && last_line_is_digit(t.p[glog + 1]) && last_line_is_digit(t.p[glog + 2]) &&
+        last_line_is_digit(t.p[glog + 3]) && last_line_is_digit(t.p[glog + 4]) && t.p[glog + 5] == ' ')
         return true;
     const struct text head = {t.p, t.n < 64 ? t.n : 64};
-    return is_typed_warning(t) || is_lightning(t) || (is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) ||
-           text_find(head, " - WARNING - ");
+    return is_typed_warning(t) || is_lightning(t) ||
+           (last_line_is_digit(t.n ? *t.p : 0) && text_find(head, " WARNING ")) || text_find(head, " - WARNING - ");
 }
 
 /* A warning of a program at work, which none prints while it ends: what stands before it was survived. */
-static bool is_at_work(struct text t)
+static bool last_line_is_at_work(struct text t)
 {
     static const char *const ending[] = {"destroy_process_group",
                                          "leaked",
@@ -220,7 +221,7 @@ static bool is_record_of(struct text t, const char *const *levels, size_t n)
 }
 
 /* "2026-11-27 03:47:14,599 INFO …", "ERROR:root:…": a record that names one of these levels before it says anything. */
-static bool is_level(struct text t, const char *const *levels, size_t n)
+static bool last_line_is_level(struct text t, const char *const *levels, size_t n)
 {
     const struct text head = {t.p, t.n < HEAD ? t.n : HEAD};
     for (size_t i = 0; line_is_record(t) && i < n; i++) {
@@ -234,7 +235,7 @@ static bool is_level(struct text t, const char *const *levels, size_t n)
 static bool is_low(struct text t)
 {
     static const char *const low[] = {"trace", "debug", "info", "notice"}, *const words[] = {"DEBUG", "INFO"};
-    return is_record_of(t, low, COUNT_OF(low)) || is_level(t, words, COUNT_OF(words));
+    return is_record_of(t, low, COUNT_OF(low)) || last_line_is_level(t, words, COUNT_OF(words));
 }
 
 static bool is_high(struct text t)
@@ -242,18 +243,18 @@ static bool is_high(struct text t)
     static const char *const high[] = {"error", "critical", "fatal", "alert", "emergency"}, *const words[] = {
                                                                                                 "ERROR", "CRITICAL",
                                                                                                 "FATAL"};
-    return is_record_of(t, high, COUNT_OF(high)) || is_level(t, words, COUNT_OF(words));
+    return is_record_of(t, high, COUNT_OF(high)) || last_line_is_level(t, words, COUNT_OF(words));
 }
 
-static struct last_line_line look(struct text t)
+static struct last_line_line last_line_look(struct text t)
 {
-    struct last_line_line l = {.raw = t, .text = trim(t), .indented = t.n && is_blank(t.p[0])};
+    struct last_line_line l = {.raw = t, .text = trim(t), .indented = t.n && last_line_is_blank(t.p[0])};
     l.boxed = unbox(&l.text);
-    l.edge = l.text.n && is_edge(l.text);
+    l.edge = l.text.n && last_line_is_edge(l.text);
     l.hint = l.text.n && last_line_is_hint(l.text);
     l.farewell = l.text.n && is_farewell(l.text);
     l.warning = l.text.n && is_warning(l.text);
-    l.going_on = l.warning && is_at_work(l.text);
+    l.going_on = l.warning && last_line_is_at_work(l.text);
     return l;
 }
 
@@ -263,7 +264,7 @@ static bool says(const struct last_line_line *l)
 }
 
 /* A line that names itself an error, above the hints that follow it. */
-static bool is_named(const struct last_line_line *l)
+static bool last_line_is_named(const struct last_line_line *l)
 {
     static const char *const names[] = {"ERROR: ", "Error: ", "error: ", "FATAL "};
     for (size_t i = 0; says(l) && i < COUNT_OF(names); i++)
@@ -273,7 +274,7 @@ static bool is_named(const struct last_line_line *l)
 }
 
 /* The line that says it among n of them; -1 = none does. */
-static int choose(const struct last_line_line *v, int n)
+static int last_line_choose(const struct last_line_line *v, int n)
 {
     bool hinted = false;
     int at = n - 1;
@@ -282,7 +283,7 @@ static int choose(const struct last_line_line *v, int n)
         hinted |= v[at].hint;
         went_on |= v[at].going_on;
     }
-    if (went_on && at >= 0 && !is_named(&v[at]))
+    if (went_on && at >= 0 && !last_line_is_named(&v[at]))
         return -1;
     if (at >= 0 && v[at].boxed) { /* its first line: others in the box explain, or offer something */
         while (at > 0 && v[at - 1].boxed)
@@ -294,12 +295,12 @@ static int choose(const struct last_line_line *v, int n)
     if (at > 0 && is_low(v[at].text) && is_high(v[at - 1].text)) /* one: who logs more after an error has gone on */
         return at - 1;
     for (int i = at; hinted && i >= 0; i--)
-        if (is_named(&v[i]))
+        if (last_line_is_named(&v[i]))
             return i;
     return at;
 }
 
-static void put(char *out, size_t size, struct text t)
+static void last_line_put(char *out, size_t size, struct text t)
 {
     size_t used = strlen(out);
     if (used && used + 8 < size)
@@ -318,26 +319,26 @@ void last_line_tell(struct text lines, char *out, size_t size)
     while (text_line(&rest, &line)) {
         if (n == LINES_MAX)
             memmove(v, v + 1, sizeof v[0] * (size_t)--n);
-        v[n] = look(line);
+        v[n] = last_line_look(line);
         v[n].warning |= v[n].indented && n && v[n - 1].warning; /* its line of the program */
         warned |= v[n++].warning;
     }
-    int at = choose(v, n);
+    int at = last_line_choose(v, n);
     if (at < 0 && warned)
         return;
-    bool led = at > 0 && v[at].indented && says(&v[at - 1]) && ends(v[at - 1].text, ":");
+    bool led = at > 0 && v[at].indented && says(&v[at - 1]) && last_line_ends(v[at - 1].text, ":");
     if (n && (at < 0 || (at == n - 1 && !v[at].boxed && !led))) {
         text_copy(out, size, v[n - 1].raw.p, v[n - 1].raw.n);
         return;
     }
     if (led) /* "error: Parser key "lr":", and what is wrong with it in the next line */
-        put(out, size, v[at - 1].text);
+        last_line_put(out, size, v[at - 1].text);
     for (int i = at; i >= 0 && i < n; i++)
         if (text_starts(v[i].text, "full_key: ")) { /* Hydra: a value is wrong, and this says whose */
-            put(out, size, v[at].text);
-            put(out, size, v[i].text);
+            last_line_put(out, size, v[at].text);
+            last_line_put(out, size, v[i].text);
             return;
         }
     for (int i = at; i >= 0 && i < n && (i == at || (v[i].boxed && says(&v[i]))); i++)
-        put(out, size, v[i].text);
+        last_line_put(out, size, v[i].text);
 }

@@ -8,7 +8,7 @@
 #define HEADER     "Traceback (most recent call last)"
 #define HEADER_CUT "Traceback (most recent c" /* in a box that is narrow */
 
-static size_t blanks(struct text t)
+static size_t log_traceback_blanks(struct text t)
 {
     size_t i = 0;
     while (i < t.n && t.p[i] == ' ')
@@ -16,7 +16,7 @@ static size_t blanks(struct text t)
     return i;
 }
 
-static struct text skip(struct text t, size_t n)
+static struct text log_traceback_skip(struct text t, size_t n)
 {
     return (struct text){t.p + n, t.n - n};
 }
@@ -24,7 +24,7 @@ static struct text skip(struct text t, size_t n)
 /* --- JSON --- */
 
 /* The string's end, at its quote; from is behind the first one. */
-static const char *string_end(const char *from, const char *end)
+static const char *log_traceback_string_end(const char *from, const char *end)
 {
     while (from < end && *from != '"')
         from += *from == '\\' && from + 1 < end ? 2 : 1;
@@ -54,7 +54,7 @@ static int put_utf8(struct el_buf *out, unsigned c)
 }
 
 /* A JSON string's inside; its control characters are gone, as everywhere in the text. */
-static int put_string(struct el_buf *out, const char *p, const char *end)
+static int log_traceback_put_string(struct el_buf *out, const char *p, const char *end)
 {
     int bad = 0;
     for (; p < end; p++) {
@@ -82,26 +82,26 @@ static int put_string(struct el_buf *out, const char *p, const char *end)
 }
 
 /* The value's first byte behind "key": in t; NULL = no such key. */
-static const char *value_of(struct text t, const char *key)
+static const char *log_traceback_value_of(struct text t, const char *key)
 {
     for (const char *at; (at = text_find(t, key));) {
-        t = skip(t, (size_t)(at - t.p) + strlen(key));
-        struct text rest = skip(t, blanks(t));
+        t = log_traceback_skip(t, (size_t)(at - t.p) + strlen(key));
+        struct text rest = log_traceback_skip(t, log_traceback_blanks(t));
         if (rest.n && rest.p[0] == ':') {
-            rest = skip(rest, 1);
-            return rest.p + blanks(rest);
+            rest = log_traceback_skip(rest, 1);
+            return rest.p + log_traceback_blanks(rest);
         }
     }
     return NULL;
 }
 
 /* Puts the string value of a key; false if it has none. */
-static bool put_value(struct el_buf *out, struct text t, const char *key)
+static bool log_traceback_put_value(struct el_buf *out, struct text t, const char *key)
 {
-    const char *v = value_of(t, key), *end = t.p + t.n, *close;
-    if (!v || v >= end || *v != '"' || !(close = string_end(v + 1, end)))
+    const char *v = log_traceback_value_of(t, key), *end = t.p + t.n, *close;
+    if (!v || v >= end || *v != '"' || !(close = log_traceback_string_end(v + 1, end)))
         return false;
-    put_string(out, v + 1, close);
+    log_traceback_put_string(out, v + 1, close);
     return true;
 }
 
@@ -111,9 +111,9 @@ static bool log_traceback_string(struct el_buf *out, struct text line)
     const char *at = text_find(line, HEADER ":\\n"), *end = line.p + line.n, *open = at, *close;
     while (open && open > line.p && !(open[-1] == '"' && (open < line.p + 2 || open[-2] != '\\')))
         open--;
-    if (!open || open == line.p || !(close = string_end(at, end)))
+    if (!open || open == line.p || !(close = log_traceback_string_end(at, end)))
         return false;
-    put_string(out, open, close);
+    log_traceback_put_string(out, open, close);
     el_buf_puts(out, "\n");
     return true;
 }
@@ -124,26 +124,26 @@ static bool log_traceback_frames(struct el_buf *out, struct text line)
     const char *type = text_find(line, "\"exc_type\""), *frames = type ? text_find(line, "\"frames\"") : NULL;
     if (!frames || frames < type)
         return false;
-    struct text head = {type, (size_t)(frames - type)}, rest = skip(line, (size_t)(frames - line.p));
+    struct text head = {type, (size_t)(frames - type)}, rest = log_traceback_skip(line, (size_t)(frames - line.p));
     el_buf_puts(out, HEADER ":\n");
     const char *next = text_find(rest, "\"exc_type\"");
     rest.n = next ? (size_t)(next - rest.p) : rest.n;
     for (const char *at; (at = text_find(rest, "\"filename\""));) {
-        rest = skip(rest, (size_t)(at - rest.p));
-        const char *number = value_of(rest, "\"lineno\"");
+        rest = log_traceback_skip(rest, (size_t)(at - rest.p));
+        const char *number = log_traceback_value_of(rest, "\"lineno\"");
         el_buf_puts(out, "  File \"");
-        put_value(out, rest, "\"filename\"");
+        log_traceback_put_value(out, rest, "\"filename\"");
         el_buf_puts(out, "\", line ");
         for (; number && number < rest.p + rest.n && *number >= '0' && *number <= '9'; number++)
             el_buf_put(out, number, 1);
         el_buf_puts(out, ", in ");
-        put_value(out, rest, "\"name\"");
+        log_traceback_put_value(out, rest, "\"name\"");
         el_buf_puts(out, "\n");
-        rest = skip(rest, 1);
+        rest = log_traceback_skip(rest, 1);
     }
-    put_value(out, head, "\"exc_type\"");
+    log_traceback_put_value(out, head, "\"exc_type\"");
     el_buf_puts(out, ": ");
-    put_value(out, head, "\"exc_value\"");
+    log_traceback_put_value(out, head, "\"exc_value\"");
     el_buf_puts(out, "\n");
     return true;
 }
@@ -151,18 +151,19 @@ static bool log_traceback_frames(struct el_buf *out, struct text line)
 /* Elastic's schema: frames without header, type and message beside them. */
 static bool log_traceback_ecs(struct el_buf *out, struct text line)
 {
-    const char *error = value_of(line, "\"error\""), *flat = text_find(line, "\"error.stack_trace\"");
-    const char *stack = value_of(line, flat ? "\"error.stack_trace\"" : "\"stack_trace\"");
-    if ((!error && !flat) || !stack || !text_starts(skip(line, (size_t)(stack - line.p)), "\"  File \\\""))
+    const char *error = log_traceback_value_of(line, "\"error\""), *flat = text_find(line, "\"error.stack_trace\"");
+    const char *stack = log_traceback_value_of(line, flat ? "\"error.stack_trace\"" : "\"stack_trace\"");
+    if ((!error && !flat) || !stack ||
+        !text_starts(log_traceback_skip(line, (size_t)(stack - line.p)), "\"  File \\\""))
         return false;
-    struct text in = flat ? line : skip(line, (size_t)(error - line.p));
+    struct text in = flat ? line : log_traceback_skip(line, (size_t)(error - line.p));
     el_buf_puts(out, HEADER ":\n");
-    put_value(out, line, flat ? "\"error.stack_trace\"" : "\"stack_trace\"");
+    log_traceback_put_value(out, line, flat ? "\"error.stack_trace\"" : "\"stack_trace\"");
     if (out->len && out->v[out->len - 1] != '\n')
         el_buf_puts(out, "\n");
-    put_value(out, in, flat ? "\"error.type\"" : "\"type\"");
+    log_traceback_put_value(out, in, flat ? "\"error.type\"" : "\"type\"");
     el_buf_puts(out, ": ");
-    put_value(out, in, flat ? "\"error.message\"" : "\"message\"");
+    log_traceback_put_value(out, in, flat ? "\"error.message\"" : "\"message\"");
     el_buf_puts(out, "\n");
     return true;
 }
@@ -209,7 +210,8 @@ static int put_box_line(struct el_buf *out, struct text line, struct text *rest,
     int bad = el_buf_puts(out, "│ ") | el_buf_put(out, inside.p, inside.n);
     for (unsigned i = 0; i < 8 && (ends_in(inside) || (full && !text_find(inside, " in "))); i++) {
         after = *rest;
-        if (!text_line(&after, &next) || blanks(next) < indent || !in_box(skip(next, indent), &more, &full) || !more.n)
+        if (!text_line(&after, &next) || log_traceback_blanks(next) < indent ||
+            !in_box(log_traceback_skip(next, indent), &more, &full) || !more.n)
             break;
         bad |= el_buf_puts(out, ends_in(inside) ? " " : "") | el_buf_put(out, more.p, more.n);
         inside = more;
@@ -219,12 +221,12 @@ static int put_box_line(struct el_buf *out, struct text line, struct text *rest,
 }
 
 /* "The above exception was the direct cause of the following exception:", which narrow columns wrap. */
-static int put_link(struct el_buf *out, struct text line, struct text *rest, size_t indent)
+static int log_traceback_put_link(struct el_buf *out, struct text line, struct text *rest, size_t indent)
 {
     struct text next;
     int bad = el_buf_put(out, line.p, line.n);
     for (unsigned i = 0; i < 4 && line.n && line.p[line.n - 1] != ':' && text_line(rest, &next); i++) {
-        line = skip(next, blanks(next) < indent ? blanks(next) : indent);
+        line = log_traceback_skip(next, log_traceback_blanks(next) < indent ? log_traceback_blanks(next) : indent);
         while (line.n && line.p[line.n - 1] == ' ')
             line.n--;
         bad |= el_buf_puts(out, " ") | el_buf_put(out, line.p, line.n);
@@ -232,46 +234,48 @@ static int put_link(struct el_buf *out, struct text line, struct text *rest, siz
     return bad | el_buf_puts(out, "\n");
 }
 
-static struct text trimmed(struct text t)
+static struct text log_traceback_trimmed(struct text t)
 {
     while (t.n && t.p[t.n - 1] == ' ')
         t.n--;
     return t;
 }
 
-static bool is_edge(struct text t)
+static bool log_traceback_is_edge(struct text t)
 {
     return text_starts(t, "╭") || text_starts(t, "╰") || text_starts(t, "│");
 }
 
 /* Printed by whoever else: a logger, torch. */
-static bool is_other(struct text t)
+static bool log_traceback_is_other(struct text t)
 {
     return line_is_foreign(t) || line_is_record(t) || text_starts(t, "[rank");
 }
 
 /* The exception below the box is wrapped at the box's width: where the next word would have fitted it is not. */
-static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size_t indent)
+static int log_traceback_put_wrapped(struct el_buf *out, size_t width, struct text *rest, size_t indent)
 {
     struct text line, next, ahead = *rest;
     bool open = false;
     int bad = 0;
-    for (unsigned i = 0; i < 20 && width >= 20 && text_line(&ahead, &line) && blanks(line) >= indent; i++) {
+    for (unsigned i = 0; i < 20 && width >= 20 && text_line(&ahead, &line) && log_traceback_blanks(line) >= indent;
+         i++) {
         struct text after = ahead;
         size_t word = 0, columns;
-        line = trimmed(skip(line, indent));
-        if (!line.n || is_edge(line))
+        line = log_traceback_trimmed(log_traceback_skip(line, indent));
+        if (!line.n || log_traceback_is_edge(line))
             break;
         columns = el_columns(line.p, line.n);
         bad |= el_buf_put(out, line.p, line.n);
         open = true;
         *rest = ahead;
-        if (!text_line(&after, &next) || blanks(next) < indent)
+        if (!text_line(&after, &next) || log_traceback_blanks(next) < indent)
             break;
-        next = trimmed(skip(next, indent));
+        next = log_traceback_trimmed(log_traceback_skip(next, indent));
         while (word < next.n && next.p[word] != ' ')
             word++;
-        if (!word || is_edge(next) || is_other(next) || columns + 1 + el_columns(next.p, word) <= width)
+        if (!word || log_traceback_is_edge(next) || log_traceback_is_other(next) ||
+            columns + 1 + el_columns(next.p, word) <= width)
             break;
         /* A word that is longer than a line is broken. */
         bad |= el_buf_puts(out, memchr(line.p, ' ', line.n) || columns < width ? " " : "");
@@ -283,21 +287,23 @@ static int put_wrapped(struct el_buf *out, size_t width, struct text *rest, size
 static int log_traceback_box(struct el_buf *out, struct text line, struct text *rest)
 {
     static const char edge[] = "╭─ " HEADER " ─╮\n";
-    size_t indent = blanks(line);
+    size_t indent = log_traceback_blanks(line);
     bool whole = !indent && text_find(line, " " HEADER " ");
     int bad = whole ? el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n") : el_buf_puts(out, edge);
     struct text next, ahead = *rest;
-    line = trimmed(skip(line, indent));
+    line = log_traceback_trimmed(log_traceback_skip(line, indent));
     const size_t width = el_columns(line.p, line.n);
-    while (text_line(&ahead, &next) && blanks(next) >= indent && (indent || is_edge(next))) {
+    while (text_line(&ahead, &next) && log_traceback_blanks(next) >= indent &&
+           (indent || log_traceback_is_edge(next))) {
         *rest = ahead;
-        next = trimmed(skip(next, indent));
+        next = log_traceback_trimmed(log_traceback_skip(next, indent));
         if (text_starts(next, "The above exception was") || text_starts(next, "During handling of the above"))
-            bad |= put_link(out, next, rest, indent);
+            bad |= log_traceback_put_link(out, next, rest, indent);
         else if (opens_box(next)) /* of the exception that this one led to */
             bad |= el_buf_puts(out, edge);
         else if (text_starts(next, "╰"))
-            bad |= el_buf_put(out, next.p, next.n) | el_buf_puts(out, "\n") | put_wrapped(out, width, rest, indent);
+            bad |= el_buf_put(out, next.p, next.n) | el_buf_puts(out, "\n") |
+                   log_traceback_put_wrapped(out, width, rest, indent);
         else
             bad |= put_box_line(out, next, rest, indent) | el_buf_puts(out, "\n");
         ahead = *rest;
@@ -313,7 +319,7 @@ static size_t rank_in(struct text t)
         return 0;
     while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
         i++;
-    return i > 5 && text_starts(skip(t, i), "]: ") ? i + 3 : 0;
+    return i > 5 && text_starts(log_traceback_skip(t, i), "]: ") ? i + 3 : 0;
 }
 
 /* Boxes without that, and what follows them. */
@@ -323,7 +329,7 @@ static int put_unranked(struct el_buf *out, struct text t)
     int bad = 0;
     while (text_line(&t, &line)) {
         size_t n = rank_in(line);
-        if (n && opens_box(skip(line, n)))
+        if (n && opens_box(log_traceback_skip(line, n)))
             mark = (struct text){line.p, n};
         bool same = mark.n && line.n + 1 >= mark.n && memcmp(line.p, mark.p, mark.n - 1) == 0;
         mark.n = same ? mark.n : 0;
@@ -350,7 +356,7 @@ int unfold(struct el_buf *out, struct text t)
         t = (struct text){bare.len ? bare.v : "", bare.len};
     }
     while (text_line(&t, &line) && !bad) {
-        if (opens_box(skip(line, blanks(line))))
+        if (opens_box(log_traceback_skip(line, log_traceback_blanks(line))))
             bad |= log_traceback_box(out, line, &t);
         else if (!log_traceback_string(out, line) && !log_traceback_frames(out, line) && !log_traceback_ecs(out, line))
             bad |= el_buf_put(out, line.p, line.n) | el_buf_puts(out, "\n");

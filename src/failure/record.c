@@ -143,7 +143,7 @@ const char *record_by_word(enum failure_by by)
     return by_words[by];
 }
 
-static const void *at(const struct failure *f, const struct record_field *x)
+static const void *record_at(const struct failure *f, const struct record_field *x)
 {
     return (const char *)f + x->offset;
 }
@@ -152,7 +152,7 @@ static const void *at(const struct failure *f, const struct record_field *x)
  */
 
 /* At most `most` bytes of n: whole characters. */
-static size_t whole(const char *text, size_t n, size_t most)
+static size_t record_whole(const char *text, size_t n, size_t most)
 {
     if (n <= most)
         return n;
@@ -164,12 +164,12 @@ static size_t whole(const char *text, size_t n, size_t most)
 static void put_chars(struct el_buf *out, const char *text, size_t limit)
 {
     text = text ? text : "";
-    text_json(out, text, whole(text, strnlen(text, limit + 1), limit));
+    text_json(out, text, record_whole(text, strnlen(text, limit + 1), limit));
 }
 
-static void put_field(struct el_buf *out, const struct failure *f, const struct record_field *x)
+static void record_put_field(struct el_buf *out, const struct failure *f, const struct record_field *x)
 {
-    const void *v = at(f, x);
+    const void *v = record_at(f, x);
     el_buf_printf(out, "\"%s\":", x->name);
     switch (x->kind) {
     case KIND_UNSIGNED: el_buf_printf(out, "%u", *(const unsigned *)v); break;
@@ -199,7 +199,7 @@ static void put_short(struct el_buf *out, const struct failure *f)
     char name[SIGNAME_MAX];
     el_buf_puts(out, "{");
     for (size_t i = 0; i < COUNT_OF(top); i++) {
-        put_field(out, f, &top[i]);
+        record_put_field(out, f, &top[i]);
         el_buf_puts(out, ",");
     }
     if (f->end == FAILURE_SIGNAL)
@@ -207,7 +207,7 @@ static void put_short(struct el_buf *out, const struct failure *f)
     el_buf_puts(out, "\"found\":{");
     for (size_t i = 0; i < COUNT_OF(found); i++) {
         el_buf_puts(out, i ? "," : "");
-        put_field(out, f, &found[i]);
+        record_put_field(out, f, &found[i]);
     }
     el_buf_puts(out, "}");
 }
@@ -250,7 +250,7 @@ struct encoded {
     size_t allowed;     /* bytes of it, with the quotes */
 };
 
-static size_t size_of(const struct encoded *t)
+static size_t record_size_of(const struct encoded *t)
 {
     return t->json.len && t->allowed ? t->allowed : 4; /* null */
 }
@@ -333,7 +333,7 @@ static bool shorten(struct encoded *t, size_t fixed_bytes, size_t limit_bytes)
     for (size_t i = 0; i < COUNT_OF(gives); i++) {
         size_t all = fixed_bytes;
         for (unsigned k = 0; k < LONGS; k++)
-            all += size_of(&t[k]);
+            all += record_size_of(&t[k]);
         if (all <= limit_bytes)
             return any;
         struct encoded *x = &t[gives[i].which];
@@ -389,7 +389,7 @@ int record_write(const struct failure *f, size_t limit_bytes, struct el_buf *out
 /* --- in --------------------------------------------------------------------------------------------------------------
  */
 
-static void get_number(struct failure *f, const struct record_field *x, const json_t *v)
+static void record_get_number(struct failure *f, const struct record_field *x, const json_t *v)
 {
     void *to = (char *)f + x->offset;
     json_int_t n = json_integer_value(v);
@@ -436,7 +436,7 @@ static void get_fields(struct record *r, const struct record_field *x, size_t n,
         case KIND_UNSIGNED:
         case KIND_INT:
         case KIND_U64:
-        case KIND_I64: get_number(f, x, v); break;
+        case KIND_I64: record_get_number(f, x, v); break;
         case KIND_BOOL: *(bool *)to = json_is_true(v); break;
         case KIND_WORD:
         case KIND_FROM: get_word(f, x, v); break;
@@ -463,7 +463,7 @@ static int get_longs(struct failure *f, const json_t *from, struct el_buf *text,
             continue;
         if (k <= LOG_DIR && text->len > most)
             continue;
-        if (!(*to = el_strndup(mem, text->v, whole(text->v, text->len, most))))
+        if (!(*to = el_strndup(mem, text->v, record_whole(text->v, text->len, most))))
             return -1;
     }
     return 0;

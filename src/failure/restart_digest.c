@@ -13,7 +13,7 @@ static const char *last_name(const char *type)
 }
 
 /* Of TypeError and AttributeError: what a module has and what a function takes is written, not computed. */
-static bool is_written(const char *message)
+static bool restart_digest_is_written(const char *message)
 {
     static const char *const parts[] = {
         "got an unexpected keyword argument",
@@ -85,7 +85,7 @@ static bool is_refusal(const struct failure *f)
     return text_find((struct text){f->found.message, strlen(f->found.message)}, "are not used by the HfArgumentParser");
 }
 
-static void describe(struct restart_digest *one, const struct failure *f)
+static void restart_digest_describe(struct restart_digest *one, const struct failure *f)
 {
     const char *clause = clause_of(f);
     one->elapsed = f->elapsed;
@@ -110,7 +110,7 @@ static void describe(struct restart_digest *one, const struct failure *f)
     one->kind = kind_of_type(type);
     if (f->child[0] && one->kind == RESTART_CALL) /* the child's words are not kept */
         one->kind = RESTART_CODE;
-    if (is_refusal(f) || (one->kind == RESTART_CALL && is_written(f->found.message)))
+    if (is_refusal(f) || (one->kind == RESTART_CALL && restart_digest_is_written(f->found.message)))
         one->kind = RESTART_TEXT;
     /* An interpreter with large libraries takes its time; the parser of a command line is not asked twice. */
     bool on = f->went_on || (f->lingered && !is_refusal(f));
@@ -129,7 +129,7 @@ void restart_add(struct restart_digest *d, const struct failure *f, uint64_t nod
     if (f->follower) /* it had come to where workers wait for each other */
         one.passed = true;
     else
-        describe(&one, f);
+        restart_digest_describe(&one, f);
     if (f->class == FAILURE_CLASS_HARDWARE && f->witnessed) {
         one.hardware = true;
         const char *said = f->message ? f->message : f->found.message;

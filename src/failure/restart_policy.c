@@ -11,7 +11,7 @@ void restart_passed(struct restart_digest *d)
     d->passed = true;
 }
 
-static bool same(const struct restart_digest *a, const struct restart_digest *b)
+static bool restart_policy_same(const struct restart_digest *a, const struct restart_digest *b)
 {
     return a->kind == b->kind && strcmp(a->what, b->what) == 0 && strcmp(a->place, b->place) == 0;
 }
@@ -31,7 +31,7 @@ static void merge_kind(struct restart_digest *d, const struct restart_digest *ot
     d->witnesses += other->witnesses;
     d->several_nodes |= other->several_nodes || d->node != other->node;
     d->elapsed = other->elapsed < d->elapsed ? other->elapsed : d->elapsed;
-    if (same(d, other))
+    if (restart_policy_same(d, other))
         return;
     d->kind = RESTART_OTHER;
     d->what[0] = d->place[0] = 0;
@@ -77,7 +77,7 @@ static bool comes_again(const struct restart_round *round, const struct restart_
     bool code = d->kind == RESTART_CODE || d->kind == RESTART_CALL || d->kind == RESTART_TEXT;
     bool located = d->place[0] || d->kind == RESTART_TEXT || strchr(d->what, ' '); /* a clause has no place */
     bool everywhere = round->nodes == 1 || d->several_nodes || last->several_nodes || d->node != last->node;
-    return code && located && same(d, last) && everywhere && d->elapsed <= twice(last->elapsed);
+    return code && located && restart_policy_same(d, last) && everywhere && d->elapsed <= twice(last->elapsed);
 }
 
 static void put_place(const struct restart_digest *d, char *to, size_t size)
@@ -86,7 +86,7 @@ static void put_place(const struct restart_digest *d, char *to, size_t size)
     snprintf(to, size, "%s%s", d->place[0] ? " at " : "", slash ? slash + 1 : d->place);
 }
 
-static double seconds(el_usec t)
+static double restart_policy_seconds(el_usec t)
 {
     return (double)t / (double)EL_SEC(1);
 }
@@ -116,12 +116,12 @@ static void restart_smart(const struct restart_round *round, const struct restar
         snprintf(out->why, sizeof out->why,
                  "no restart: %s%s after %.1f s: a fault of the program or its command line, which would come "
                  "again " OVERRIDE,
-                 d->what, place, seconds(d->elapsed));
+                 d->what, place, restart_policy_seconds(d->elapsed));
     } else if (comes_again(round, d, &h->last)) {
         out->next = RESTART_STOP;
         snprintf(out->why, sizeof out->why,
                  "no restart: two rounds in a row ended so: %s%s, after %.1f s and after %.1f s " OVERRIDE, d->what,
-                 place, seconds(h->last.elapsed), seconds(d->elapsed));
+                 place, restart_policy_seconds(h->last.elapsed), restart_policy_seconds(d->elapsed));
     }
 }
 

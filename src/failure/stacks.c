@@ -87,7 +87,7 @@ static bool next_frame(struct text *rest, struct line_frame *f)
     return false;
 }
 
-static bool is_same(struct text a, struct text b)
+static bool stacks_is_same(struct text a, struct text b)
 {
     return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
 }
@@ -102,7 +102,7 @@ static bool equal_stacks(struct text a, struct text b)
             return false;
         if (!more)
             return true;
-        if (!is_same(x.file, y.file) || !is_same(x.function, y.function) || (i && x.line != y.line))
+        if (!stacks_is_same(x.file, y.file) || !stacks_is_same(x.function, y.function) || (i && x.line != y.line))
             return false;
     }
     return true;
@@ -117,7 +117,7 @@ static struct text base_name(struct text file)
 }
 
 /* What stands in the one line about the group. */
-static void describe(struct stacks_group *g)
+static void stacks_describe(struct stacks_group *g)
 {
     struct text rest = g->stack;
     struct line_frame f;
@@ -138,7 +138,7 @@ static void describe(struct stacks_group *g)
 }
 
 /* One more stack of this group. */
-static void widen(struct stacks_group *g, struct text stack)
+static void stacks_widen(struct stacks_group *g, struct text stack)
 {
     struct line_frame f;
     if (!next_frame(&stack, &f))
@@ -156,7 +156,7 @@ static unsigned group_of(struct stacks *s, struct text stack)
         struct stacks_group *g = &s->group[i];
         dumps += g->kind == STACKS_DUMP;
         if (g->kind == kind && (kind == STACKS_NONE || equal_stacks(g->stack, stack))) {
-            widen(g, stack);
+            stacks_widen(g, stack);
             return i;
         }
     }
@@ -168,11 +168,11 @@ static unsigned group_of(struct stacks *s, struct text stack)
     struct stacks_group *g = &s->group[s->groups_count];
     *g = (struct stacks_group){.kind = as, .stack = as == STACKS_DUMP ? stack : (struct text){0}};
     if (as == STACKS_DUMP)
-        describe(g);
+        stacks_describe(g);
     return s->groups_count++;
 }
 
-static bool comes_before(const struct stacks_group *a, const struct stacks_group *b)
+static bool stacks_comes_before(const struct stacks_group *a, const struct stacks_group *b)
 {
     static const int order[] = {[STACKS_DUMP] = 0, [STACKS_OTHER] = 1, [STACKS_NONE] = 2};
     if (a->kind != b->kind)
@@ -182,10 +182,10 @@ static bool comes_before(const struct stacks_group *a, const struct stacks_group
     return a->ranks[0] < b->ranks[0];
 }
 
-static void sort(struct stacks *s)
+static void stacks_sort(struct stacks *s)
 {
     for (unsigned i = 1; i < s->groups_count; i++)
-        for (unsigned k = i; k > 0 && comes_before(&s->group[k], &s->group[k - 1]); k--) {
+        for (unsigned k = i; k > 0 && stacks_comes_before(&s->group[k], &s->group[k - 1]); k--) {
             struct stacks_group swap = s->group[k];
             s->group[k] = s->group[k - 1];
             s->group[k - 1] = swap;
@@ -219,7 +219,7 @@ int stacks_group(struct stacks *s, const struct stacks_rank *v, unsigned n, stru
     }
     assert(at == n);
     el_free(mem, of);
-    sort(s);
+    stacks_sort(s);
     s->ranks = all;
     return 0;
 }
@@ -244,7 +244,7 @@ int stacks_ranks(const unsigned *ranks, unsigned n, struct el_buf *out)
     return out->full ? -1 : 0;
 }
 
-static void put_group(const struct stacks_group *g, struct el_buf *out)
+static void stacks_put_group(const struct stacks_group *g, struct el_buf *out)
 {
     stacks_ranks(g->ranks, g->ranks_count, out);
     if (g->kind == STACKS_NONE) {
@@ -268,7 +268,7 @@ static void put_group(const struct stacks_group *g, struct el_buf *out)
 int stacks_line(const struct stacks *s, struct el_buf *out)
 {
     for (unsigned i = s->groups_count; i > 0; i--) {
-        put_group(&s->group[i - 1], out);
+        stacks_put_group(&s->group[i - 1], out);
         if (i > 1)
             el_buf_puts(out, "; ");
     }

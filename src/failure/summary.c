@@ -12,7 +12,7 @@
 #include "sys/signame.h"
 #include "util/ranges.h"
 
-static struct text text_of(const char *s)
+static struct text summary_text_of(const char *s)
 {
     return (struct text){s, s ? strlen(s) : 0};
 }
@@ -24,7 +24,7 @@ int summary_cause(const struct failure_report *r)
     return failure_cause(r->failures, r->failures_count);
 }
 
-static const char *by_text(enum failure_by by)
+static const char *summary_by_text(enum failure_by by)
 {
     switch (by) {
     case FAILURE_BY_OOM: return ", out of memory";
@@ -92,8 +92,10 @@ void summary_how(const struct failure *f, struct el_buf *out, const char *sep)
         return;
     }
     switch (f->end) {
-    case FAILURE_EXIT: el_buf_printf(out, "exit code %d%s", f->code, by_text(f->by)); break;
-    case FAILURE_SIGNAL: el_buf_printf(out, "signal %d (%s)%s", f->code, signame(f->code, name), by_text(f->by)); break;
+    case FAILURE_EXIT: el_buf_printf(out, "exit code %d%s", f->code, summary_by_text(f->by)); break;
+    case FAILURE_SIGNAL:
+        el_buf_printf(out, "signal %d (%s)%s", f->code, signame(f->code, name), summary_by_text(f->by));
+        break;
     case FAILURE_NOT_STARTED: el_buf_puts(out, "could not be started"); break;
     case FAILURE_UNKNOWN: el_buf_puts(out, "its exit status could not be collected"); break;
     }
@@ -118,10 +120,10 @@ int summary_verdict(const struct failure_report *r, struct el_buf *out)
     return out->full ? -1 : 0;
 }
 
-static void put_message(const struct failure *f, const char *message, struct el_buf *out)
+static void summary_put_message(const struct failure *f, const char *message, struct el_buf *out)
 {
     size_t left = summary_left_out(f);
-    summary_line(out, text_of(message));
+    summary_line(out, summary_text_of(message));
     if (left)
         el_buf_printf(out, " [%zu bytes more]", left);
 }
@@ -129,7 +131,7 @@ static void put_message(const struct failure *f, const char *message, struct el_
 static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
 {
     if (f->watch == FAILURE_WATCH_UNTOLD && f->message) { /* made by this function on its own node */
-        summary_line(out, text_of(f->message));
+        summary_line(out, summary_text_of(f->message));
         return;
     }
     if (!brief)
@@ -146,16 +148,16 @@ static void put_ending(const struct failure *f, bool brief, struct el_buf *out)
         /* A signal from outside is no end of an exception's, but for those that Python makes of signals. */
         bool apart = f->aside || (f->by == FAILURE_BY_OUTSIDE && classify_class(f->rule) != FAILURE_CLASS_OUTSIDE);
         /* The words are those of the connection to it. */
-        bool loader = classify_is_loader(f->rule) && !text_find(text_of(f->message), "worker");
+        bool loader = classify_is_loader(f->rule) && !text_find(summary_text_of(f->message), "worker");
         el_buf_puts(out, loader ? brief ? "" : ": " : "");
         el_buf_puts(out, loader ? "a data loader's worker process died while it handed over a batch" : "");
         el_buf_puts(out, brief && !loader && !failure_by_thread(f) ? "" : apart ? "; it had printed: " : ": ");
-        put_message(f, f->message, out);
+        summary_put_message(f, f->message, out);
     } else if (f->end == FAILURE_SIGNAL && f->by == FAILURE_BY_ITSELF) {
         el_buf_printf(out, ": %s", signame_meaning(f->code));
     } else if (f->found.message[0]) {
         el_buf_puts(out, "; its last line: ");
-        put_message(f, summary_without_rank(text_of(f->found.message)).p, out);
+        summary_put_message(f, summary_without_rank(summary_text_of(f->found.message)).p, out);
     }
     const char *slash = strrchr(f->found.file, '/');
     bool told = f->hung && f->unended[0]; /* with the exception */
@@ -181,7 +183,7 @@ void summary_brief(const struct failure *f, struct el_buf *out)
     put_ending(f, summary_is_raised(f), out);
 }
 
-static void put_field(struct el_buf *out, const char *key, const char *value)
+static void summary_put_field(struct el_buf *out, const char *key, const char *value)
 {
     el_buf_printf(out, ",\"%s\":", key);
     if (value)
@@ -190,22 +192,22 @@ static void put_field(struct el_buf *out, const char *key, const char *value)
         el_buf_puts(out, "null");
 }
 
-static void put_json(const struct failure_report *r, struct el_buf *out, size_t each_bytes)
+static void summary_put_json(const struct failure_report *r, struct el_buf *out, size_t each_bytes)
 {
     int cause = summary_cause(r);
     struct el_buf line = EL_BUF_INIT(out->mem, 0);
     el_buf_puts(out, "{\"script\":");
     text_json(out, r->script, strlen(r->script));
     summary_verdict(r, &line);
-    put_field(out, "verdict", el_buf_cstr(&line));
+    summary_put_field(out, "verdict", el_buf_cstr(&line));
     line.len = 0;
     summary_stopped(r, &line);
-    put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
+    summary_put_field(out, "stopped_by_elrun", el_buf_cstr(&line));
     el_buf_free(&line);
     el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u", r->restarts, r->restarts_max);
     if (r->no_restart && r->no_restart[0])
-        put_field(out, "no_restart", r->no_restart);
-    put_field(out, "log_dir", r->log_dir);
+        summary_put_field(out, "no_restart", r->no_restart);
+    summary_put_field(out, "log_dir", r->log_dir);
     el_buf_puts(out, ",\"cause\":");
     if (cause >= 0)
         out->full |= record_write(r->failures[cause], each_bytes, out) < 0;
@@ -228,9 +230,9 @@ static void put_json(const struct failure_report *r, struct el_buf *out, size_t 
     if (r->job) {
         el_buf_printf(out, ",\"failed\":%llu,\"among_the_first\":%u", (unsigned long long)r->job->failed,
                       r->job->among);
-        put_field(out, "failed_by_class", r->job->classes);
-        put_field(out, "others_left_out_ranks", r->job->rest_ranks);
-        put_field(out, "missing_at_the_store", r->job->missing);
+        summary_put_field(out, "failed_by_class", r->job->classes);
+        summary_put_field(out, "others_left_out_ranks", r->job->rest_ranks);
+        summary_put_field(out, "missing_at_the_store", r->job->missing);
     }
     el_buf_printf(out, ",\"others_left_out\":%llu,\"texts_shortened\":%s}", (unsigned long long)more,
                   each_bytes < RECORD_BYTES_MAX ? "true" : "false");
@@ -239,13 +241,13 @@ static void put_json(const struct failure_report *r, struct el_buf *out, size_t 
 int summary_json(const struct failure_report *r, struct el_buf *out)
 {
     const size_t start = out->len;
-    put_json(r, out, RECORD_BYTES_MAX);
+    summary_put_json(r, out, RECORD_BYTES_MAX);
     if (!out->full)
         return 0;
     /* Never a document that breaks off: with the long texts cut, or not at all. */
     out->len = start;
     out->full = 0;
-    put_json(r, out, RECORD_BYTES_LEAST);
+    summary_put_json(r, out, RECORD_BYTES_LEAST);
     if (out->full)
         out->len = start;
     return out->full ? -1 : 0;
@@ -260,7 +262,9 @@ int summary_errfile(const struct failure *f, struct el_buf *out)
     el_buf_puts(out, "{\"message\": {\"message\": ");
     text_json(out, line.v, line.len);
     el_buf_puts(out, ", \"extraInfo\": {\"py_callstack\": ");
-    struct text stack = f->stack ? text_of(f->stack) : f->tail ? text_of(f->tail) : (struct text){line.v, line.len};
+    struct text stack = f->stack  ? summary_text_of(f->stack)
+                        : f->tail ? summary_text_of(f->tail)
+                                  : (struct text){line.v, line.len};
     text_json(out, stack.p, stack.n);
     el_buf_printf(out, ", \"timestamp\": \"%lld\"}, \"errorCode\": %d}}", (long long)(f->wall_usec / 1000000),
                   failure_was_left(f)        ? 1

@@ -4,7 +4,7 @@
 
 #include "failure/summary_private.h"
 
-static struct text text_of(const char *s)
+static struct text summary_said_text_of(const char *s)
 {
     return (struct text){s, s ? strlen(s) : 0};
 }
@@ -33,7 +33,7 @@ struct text summary_without_rank(struct text line)
     return (struct text){line.p + i, line.n - i};
 }
 
-static bool is_text(struct text line, const char *text)
+static bool summary_said_is_text(struct text line, const char *text)
 {
     return text && line.n == strlen(text) && memcmp(line.p, text, line.n) == 0;
 }
@@ -45,7 +45,7 @@ static bool is_cut_text(struct text line, const char *text)
 {
     size_t len = text ? strlen(text) : 0, end = sizeof dots - 1;
     if (len <= end || strcmp(text + len - end, dots) != 0)
-        return is_text(line, text);
+        return summary_said_is_text(line, text);
     return line.n > len - end && memcmp(line.p, text, len - end) == 0;
 }
 
@@ -63,29 +63,31 @@ static bool is_of_group(const struct failure *f, struct text line)
         return false;
     while (line.n && (line.p[0] == ' ' || line.p[0] == '|'))
         line = (struct text){line.p + 1, line.n - 1};
-    if (line.n && strncmp(line.p, text, line.n) == 0 && (!text[line.n] || text_starts(text_of(text + line.n), "; ")))
+    if (line.n && strncmp(line.p, text, line.n) == 0 &&
+        (!text[line.n] || text_starts(summary_said_text_of(text + line.n), "; ")))
         return true;
-    only = text_find(text_of(text), "(1 sub-exception); ");
+    only = text_find(summary_said_text_of(text), "(1 sub-exception); ");
     return only && is_cut_text(line, only + strlen("(1 sub-exception); "));
 }
 
 /* "ValueError: x", where the message has it behind something else: of an elrun inside, "exit code 1: ValueError: x". */
-static bool is_within(const struct failure *f, struct text line)
+static bool summary_said_is_within(const struct failure *f, struct text line)
 {
     const char *type = f->found.type, *last = f->found.message;
     const size_t n = strlen(type);
     if (!f->message || !n || !*last || line.n <= n + 2 || !text_starts(line, type) || memcmp(line.p + n, ": ", 2) != 0)
         return false;
-    const char *at = text_find(text_of(f->message), type);
-    return is_text((struct text){line.p + n + 2, line.n - n - 2}, last) && at && strncmp(at, line.p, line.n) == 0;
+    const char *at = text_find(summary_said_text_of(f->message), type);
+    return summary_said_is_text((struct text){line.p + n + 2, line.n - n - 2}, last) && at &&
+           strncmp(at, line.p, line.n) == 0;
 }
 
 bool summary_says_nothing_new(const struct failure *f, struct text line, bool marks)
 {
-    const char *last = summary_without_rank(text_of(f->found.message)).p;
+    const char *last = summary_without_rank(summary_said_text_of(f->found.message)).p;
     return (!marks && is_marks(line)) || is_cut_text(line, f->message) || is_cut_text(line, last) ||
-           is_of_group(f, line) || is_within(f, line) || text_starts(line, "Extension modules: ") ||
-           /* faulthandler's: of no use */ is_text(line, "Traceback (most recent call last):");
+           is_of_group(f, line) || summary_said_is_within(f, line) || text_starts(line, "Extension modules: ") ||
+           /* faulthandler's: of no use */ summary_said_is_text(line, "Traceback (most recent call last):");
 }
 
 /* A stack that is too long has lost its middle (failure.c), which may lie in this line: "[… 1234 bytes …] ". */
@@ -103,10 +105,10 @@ static size_t lost_in(struct text line)
 size_t summary_left_out(const struct failure *f)
 {
     const char *text = said(f);
-    struct text rest = text_of(f->stack), line; /* of what is no exception the beginning is not kept */
+    struct text rest = summary_said_text_of(f->stack), line; /* of what is no exception the beginning is not kept */
     while (text_line(&rest, &line)) {
         line = summary_without_rank(line);
-        if (!is_text(line, text) && is_cut_text(line, text))
+        if (!summary_said_is_text(line, text) && is_cut_text(line, text))
             return line.n - (strlen(text) - (sizeof dots - 1)) + lost_in(line);
     }
     return 0;
@@ -132,7 +134,7 @@ const char *summary_no_stack(const struct failure *f)
 
 bool summary_has_more(const struct failure *f)
 {
-    struct text rest = text_of(f->tail), line;
+    struct text rest = summary_said_text_of(f->tail), line;
     while (text_line(&rest, &line))
         if (line.n && !is_cut_text(line, said(f)))
             return true;
@@ -141,7 +143,7 @@ bool summary_has_more(const struct failure *f)
 
 bool summary_tells_last(const struct failure *f)
 {
-    struct text rest = text_of(f->tail), line, last = {0};
+    struct text rest = summary_said_text_of(f->tail), line, last = {0};
     while (text_line(&rest, &line))
         last = line.n ? line : last;
     return !f->message && f->found.message[0] && is_cut_text(last, f->found.message);
@@ -176,7 +178,7 @@ static struct text behind_address(struct text t)
 
 void summary_reason(const struct failure *f, char shown[SUMMARY_REASON_MAX])
 {
-    struct text t = text_of(f->message);
+    struct text t = summary_said_text_of(f->message);
     const char *type = f->found.type, *end;
     if (*type && text_starts(t, type) && t.n > strlen(type) + 1) {
         t.p += strlen(type) + 1;

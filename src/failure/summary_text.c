@@ -28,13 +28,13 @@ struct page {
     struct el_buf line; /* that is being made */
 };
 
-static struct text text_of(const char *s)
+static struct text summary_text_text_of(const char *s)
 {
     return (struct text){s, s ? strlen(s) : 0};
 }
 
 /* Ends the line that was made. */
-static void put(struct page *p, unsigned indent)
+static void summary_text_put(struct page *p, unsigned indent)
 {
     el_wrap(p->out, p->line.len ? p->line.v : "", p->line.len, p->columns, indent, indent + INDENT);
     el_buf_puts(p->out, "\n");
@@ -105,7 +105,7 @@ static void put_news(struct page *p, const struct failure *f, struct text t)
 static void put_stack(struct page *p, const struct failure *f)
 {
     struct el_buf folded = EL_BUF_INIT(p->out->mem, 0);
-    p->out->full |= traceback_trim_stack(text_of(f->stack), SUMMARY_STACK_LINES_MAX, &folded) != 0;
+    p->out->full |= traceback_trim_stack(summary_text_text_of(f->stack), SUMMARY_STACK_LINES_MAX, &folded) != 0;
     put_news(p, f, (struct text){folded.v, folded.len});
     el_buf_free(&folded);
 }
@@ -115,13 +115,13 @@ static void put_tail(struct page *p, const struct failure *f)
     const char *why = summary_no_stack(f);
     if (*why) {
         el_buf_puts(&p->line, why);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     } else if (summary_has_more(f)) {
         bool out = f->tail_from == FAILURE_FROM_STDOUT;
         el_buf_printf(&p->line, "its %s%s%s", out ? "stdout" : "stderr",
                       summary_tells_last(f) ? ", before that line" : " ends with", out ? " (stderr is empty):" : ":");
-        put(p, INDENT);
-        put_news(p, f, text_of(f->tail));
+        summary_text_put(p, INDENT);
+        put_news(p, f, summary_text_text_of(f->tail));
     }
 }
 
@@ -197,31 +197,31 @@ static void put_who(struct page *p, const struct failure *f)
         sep = ", ";
     }
     if (*sep)
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     p->line.len = 0;
 }
 
 /* Stands its sign in its own line, or in what is shown of its own lines from there on? */
-static bool is_told(const struct page *p, const struct failure *f, size_t from)
+static bool summary_text_is_told(const struct page *p, const struct failure *f, size_t from)
 {
     const char *sign = f->sign, *said = f->message ? f->message : f->found.message;
     const struct text page = {p->out->v + from, p->out->len - from};
-    const struct text stack = text_of(p->r->stderr_shown && !from ? f->stack : NULL);
-    return text_find(text_of(f->kernel), sign) || text_find(text_of(said), sign) || text_find(page, sign) ||
-           text_find(stack, sign);
+    const struct text stack = summary_text_text_of(p->r->stderr_shown && !from ? f->stack : NULL);
+    return text_find(summary_text_text_of(f->kernel), sign) || text_find(summary_text_text_of(said), sign) ||
+           text_find(page, sign) || text_find(stack, sign);
 }
 
 static void put_kernel(struct page *p, const struct failure *f, size_t from)
 {
-    struct text rest = text_of(f->kernel), line;
-    if (f->sign[0] && !is_told(p, f, from)) {
+    struct text rest = summary_text_text_of(f->kernel), line;
+    if (f->sign[0] && !summary_text_is_told(p, f, from)) {
         el_buf_printf(&p->line, "because: %s", f->sign);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     while (text_line(&rest, &line)) {
         el_buf_puts(&p->line, "kernel log: ");
         summary_line(&p->line, line);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
 }
 
@@ -236,34 +236,34 @@ static void put_evidence(struct page *p, const struct failure *f)
         put_tail(p, f);
     if (f->survived[0]) {
         el_buf_printf(&p->line, "an earlier error, after which it went on: %s", f->survived);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     put_who(p, f);
     if (job && job->among > 1 && !f->absent) {
         el_buf_printf(&p->line, "among the first %u to fail: the clocks of the nodes tell no more", job->among);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     put_kernel(p, f, 0);
     if (f->core) {
         el_buf_printf(&p->line, "core: %s", f->core);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (file) {
         el_buf_printf(&p->line, "error file: %s", f->error_file);
         if (f->file_state != ERRFILE_WHOLE)
             el_buf_printf(&p->line, " (%s)", errfile_state_text(f->file_state));
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (f->siblings) {
         el_buf_printf(&p->line, "at that moment: %s", f->siblings);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (f->hung && hang_report_text(&p->line, p->r->failures, p->r->failures_count) == 0 && p->line.len) {
         struct el_buf places = p->line;
         p->line = EL_BUF_INIT(p->out->mem, 0);
         el_buf_printf(&p->line, "their stacks: rank %s", el_buf_cstr(&places));
         el_buf_free(&places);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     p->line.len = 0;
 }
@@ -284,7 +284,7 @@ struct others {
     struct summary_text_kind same, rest, hung, stopped, absent;
 };
 
-static void put_reason(struct el_buf *out, const struct failure *f)
+static void summary_text_put_reason(struct el_buf *out, const struct failure *f)
 {
     const char *type = f->found.type;
     char shown[SUMMARY_REASON_MAX];
@@ -304,7 +304,7 @@ static bool is_same_reason(const struct failure *a, const struct failure *b)
     return strcmp(a->found.type, b->found.type) == 0 && strcmp(x, y) == 0;
 }
 
-static bool is_same(const struct failure *a, const struct failure *b)
+static bool summary_text_is_same(const struct failure *a, const struct failure *b)
 {
     const char *x = a->message ? a->message : a->found.message, *y = b->message ? b->message : b->found.message;
     bool words = a->follower ? b->follower && is_same_reason(a, b) : strcmp(x, y) == 0;
@@ -321,11 +321,11 @@ static void add_rank(struct summary_text_kind *k, unsigned rank)
     k->count++;
 }
 
-static void add(struct summary_text_kind *kinds, unsigned *n, struct summary_text_kind *rest, const struct failure *f,
-                struct el_mem *mem)
+static void summary_text_add(struct summary_text_kind *kinds, unsigned *n, struct summary_text_kind *rest,
+                             const struct failure *f, struct el_mem *mem)
 {
     for (unsigned i = 0; i < *n; i++)
-        if (is_same(kinds[i].first, f)) {
+        if (summary_text_is_same(kinds[i].first, f)) {
             add_rank(&kinds[i], f->rank);
             return;
         }
@@ -368,7 +368,7 @@ static void collect_stopped(const struct failure_report *r, int cause, struct ot
             add_rank(absent_names(f, rank) ? &o->absent : &o->stopped, rank);
 }
 
-static void collect(const struct page *p, int cause, struct others *o)
+static void summary_text_collect(const struct page *p, int cause, struct others *o)
 {
     const struct failure_report *r = p->r;
     struct el_mem *mem = p->out->mem;
@@ -389,18 +389,18 @@ static void collect(const struct page *p, int cause, struct others *o)
             add_rank(&o->stopped, f->rank); /* somebody had failed by itself: nothing is known against it */
         else if (f->hung && !r->job)
             add_rank(&o->hung, f->rank);
-        else if (cause >= 0 && !f->kernel && is_same(r->failures[cause], f))
+        else if (cause >= 0 && !f->kernel && summary_text_is_same(r->failures[cause], f))
             add_rank(&o->same, f->rank);
         else if (f->follower)
-            add(o->victims, &o->victims_n, &o->rest, f, mem);
+            summary_text_add(o->victims, &o->victims_n, &o->rest, f, mem);
         else
-            add(o->own, &o->own_n, &o->rest, f, mem);
+            summary_text_add(o->own, &o->own_n, &o->rest, f, mem);
     }
     if (r->job)
         collect_stopped(r, cause, o);
 }
 
-static const char *ranks_of(struct summary_text_kind *k)
+static const char *summary_text_ranks_of(struct summary_text_kind *k)
 {
     el_ranges_end(&k->ranges, &k->ranks);
     return el_buf_cstr(&k->ranks);
@@ -410,7 +410,7 @@ static const char *ranks_of(struct summary_text_kind *k)
 static void put_own(struct page *p, struct summary_text_kind *k)
 {
     const struct failure *f = k->first;
-    el_buf_printf(&p->line, "rank%s %s ", k->count == 1 ? "" : "s", ranks_of(k));
+    el_buf_printf(&p->line, "rank%s %s ", k->count == 1 ? "" : "s", summary_text_ranks_of(k));
     if (p->r->job && k->count == 1)
         el_buf_printf(&p->line, "on %s ", f->host);
     el_buf_puts(&p->line, "failed too: ");
@@ -419,7 +419,7 @@ static void put_own(struct page *p, struct summary_text_kind *k)
         el_buf_printf(&p->line, ", pid %d", f->pid);
     if (f->watch == FAILURE_WATCH_UNTOLD)
         el_buf_puts(&p->line, "; only how it ended was told");
-    put(p, INDENT);
+    summary_text_put(p, INDENT);
     put_kernel(p, f, p->out->len);
 }
 
@@ -436,31 +436,31 @@ static void put_victims(struct page *p, struct others *o, const struct failure *
     el_buf_printf(&p->line, "%u other%s ended %s: rank%s ", count, count == 1 ? "" : "s",
                   known ? "because of it" : "too", count == 1 ? "" : "s");
     for (unsigned i = 0; i < o->victims_n; i++, sep = ", ") {
-        el_buf_printf(&p->line, "%s%s (", sep, ranks_of(&o->victims[i]));
-        put_reason(&p->line, o->victims[i].first);
+        el_buf_printf(&p->line, "%s%s (", sep, summary_text_ranks_of(&o->victims[i]));
+        summary_text_put_reason(&p->line, o->victims[i].first);
         el_buf_puts(&p->line, ")");
     }
     if (o->stopped.count)
-        el_buf_printf(&p->line, "%s%s (stopped by elrun)", sep, ranks_of(&o->stopped));
-    put(p, INDENT);
+        el_buf_printf(&p->line, "%s%s (stopped by elrun)", sep, summary_text_ranks_of(&o->stopped));
+    summary_text_put(p, INDENT);
 }
 
-static void put_rest(struct page *p, struct others *o)
+static void summary_text_put_rest(struct page *p, struct others *o)
 {
     const struct report_job *job = p->r->job;
     unsigned long long more = o->rest.count + (job ? job->rest : 0);
-    const char *ranks = ranks_of(&o->rest), *theirs = job && job->rest ? job->rest_ranks : "";
+    const char *ranks = summary_text_ranks_of(&o->rest), *theirs = job && job->rest ? job->rest_ranks : "";
     bool known = !job || !job->rest || *theirs; /* some are not known: then none is named */
     if (more) {
         el_buf_printf(&p->line, "failed too: %llu more", more);
         if (known)
             el_buf_printf(&p->line, ", rank%s %s%s%s", more == 1 ? "" : "s", ranks, *ranks && *theirs ? "," : "",
                           theirs);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (o->hung.count) {
-        el_buf_printf(&p->line, "hung too: %s", ranks_of(&o->hung));
-        put(p, INDENT);
+        el_buf_printf(&p->line, "hung too: %s", summary_text_ranks_of(&o->hung));
+        summary_text_put(p, INDENT);
     }
 }
 
@@ -475,24 +475,24 @@ static void free_kinds(struct page *p, struct summary_text_kind *kinds, unsigned
 static void put_others(struct page *p, int cause)
 {
     struct others o;
-    collect(p, cause, &o);
+    summary_text_collect(p, cause, &o);
     if (o.same.count) {
         el_buf_printf(&p->line, "%u other%s failed in the same way: rank%s %s", o.same.count,
-                      o.same.count == 1 ? "" : "s", o.same.count == 1 ? "" : "s", ranks_of(&o.same));
-        put(p, INDENT);
+                      o.same.count == 1 ? "" : "s", o.same.count == 1 ? "" : "s", summary_text_ranks_of(&o.same));
+        summary_text_put(p, INDENT);
     }
     if (o.absent.count) {
         bool named = absent_is_told(p->r->failures[cause]);
         el_buf_printf(&p->line, "rank%s %s %s, and had to be stopped by elrun: look there",
-                      o.absent.count == 1 ? "" : "s", ranks_of(&o.absent),
+                      o.absent.count == 1 ? "" : "s", summary_text_ranks_of(&o.absent),
                       named ? "did not come, by these words" : "said nothing of a time-out");
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     for (unsigned i = 0; i < o.own_n; i++)
         put_own(p, &o.own[i]);
     if (cause >= 0)
         put_victims(p, &o, p->r->failures[cause]);
-    put_rest(p, &o);
+    summary_text_put_rest(p, &o);
     free_kinds(p, o.own, o.own_n);
     free_kinds(p, o.victims, o.victims_n);
     free_kinds(p, &o.same, 1);
@@ -509,12 +509,12 @@ static void put_job(struct page *p)
     const struct report_job *job = p->r->job;
     if (job && job->failed > 1) {
         el_buf_printf(&p->line, "by class: %s", job->classes);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
-    struct text missing = text_of(job ? job->missing : NULL), line;
+    struct text missing = summary_text_text_of(job ? job->missing : NULL), line;
     while (text_line(&missing, &line)) {
         el_buf_printf(&p->line, "store, when the first worker failed: %.*s", (int)line.n, line.p);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
 }
 
@@ -523,7 +523,7 @@ static void put_places(struct page *p, const struct failure *f)
     const struct report_job *job = p->r->job;
     if (f && f->log_file) {
         el_buf_printf(&p->line, "stderr of rank %u: %s%s%s", f->rank, job ? f->host : "", job ? ":" : "", f->log_file);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (p->r->log_dir) {
         if (job)
@@ -533,11 +533,11 @@ static void put_places(struct page *p, const struct failure *f)
         if (job && f && f->node_rank != job->log_node && !f->log_file)
             el_buf_printf(&p->line, "; those of rank %u: %s%s%s%s, node %u", f->rank, f->log_dir ? "" : "on ", f->host,
                           f->log_dir ? ":" : "", f->log_dir ? f->log_dir : "", f->node_rank);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
     if (f && failure_advice(f)[0]) {
         el_buf_printf(&p->line, "advice: %s", failure_advice(f));
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
 }
 
@@ -551,13 +551,13 @@ static void put_next(struct page *p)
         el_buf_printf(&p->line, "elrun: %s", r->no_restart);
         if (r->restarts_max)
             el_buf_printf(&p->line, "; restarts: %u of %u", r->restarts, r->restarts_max);
-        put(p, 0);
+        summary_text_put(p, 0);
     } else if (r->restarts_max && r->restarts >= r->restarts_max && !r->job) {
         el_buf_printf(&p->line, "elrun: no restart is left; restarts: %u of %u", r->restarts, r->restarts_max);
-        put(p, 0);
+        summary_text_put(p, 0);
     } else if (r->restarts_max) {
         el_buf_printf(&p->line, "restarts: %u of %u", r->restarts, r->restarts_max);
-        put(p, INDENT);
+        summary_text_put(p, INDENT);
     }
 }
 

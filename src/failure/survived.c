@@ -15,13 +15,13 @@ enum {
     TOLD_MOST = 60, /* bytes of the message that are looked for in later lines */
 };
 
-static bool is_digit(char c)
+static bool survived_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 /* "[rank1]: " in front of each line, since torch 2.3. */
-static struct text without_rank(struct text line)
+static struct text survived_without_rank(struct text line)
 {
     const char *at = text_starts(line, "[rank") ? text_find(line, "]:") : NULL;
     size_t n = at ? (size_t)(at - line.p) + 2 : 0;
@@ -89,11 +89,11 @@ static bool is_one_form(struct text a, struct text b)
     size_t i = 0, k = 0;
     bool number = false;
     while (i < a.n && k < b.n) {
-        if (is_digit(a.p[i]) && is_digit(b.p[k])) {
+        if (survived_is_digit(a.p[i]) && survived_is_digit(b.p[k])) {
             number = true;
-            while (i < a.n && is_digit(a.p[i]))
+            while (i < a.n && survived_is_digit(a.p[i]))
                 i++;
-            while (k < b.n && is_digit(b.p[k]))
+            while (k < b.n && survived_is_digit(b.p[k]))
                 k++;
         } else if (a.p[i++] != b.p[k++]) {
             return false;
@@ -125,7 +125,7 @@ static size_t message_ends(struct text all, size_t from, size_t end)
     size_t run_at = end;
     while (text_line(&rest, &line)) {
         size_t at = (size_t)(line.p - all.p);
-        line = without_rank(line);
+        line = survived_without_rank(line);
         if (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t')
             continue;
         if (line_is_record(line) || survived_goes_on(line))
@@ -166,7 +166,7 @@ static struct text line_before(const struct traceback *t, struct text all)
             before = (struct text){before.p + i, before.n - i};
             break;
         }
-    return before.n ? without_rank(before) : before;
+    return before.n ? survived_without_rank(before) : before;
 }
 
 bool survived_is_logged(const struct traceback *t, struct text all)
@@ -179,7 +179,7 @@ bool survived_is_logged(const struct traceback *t, struct text all)
     struct text before = line_before(t, all);
     if (before.n && line_is_record(before) && has_level(before, caught, COUNT_OF(caught)))
         return true;
-    return text_line(&head, &line) && line_is_record(without_rank(line));
+    return text_line(&head, &line) && line_is_record(survived_without_rank(line));
 }
 
 bool survived_is_mild(const struct traceback *t, struct text all)
@@ -202,7 +202,7 @@ bool survived_came_out(const struct traceback *t, struct text all)
         const char *at = text_find(line, "  File \"");
         struct line_frame frame;
         open |= text_find(line, "Traceback (most recent call last)") != NULL;
-        if (line_is_box(without_rank(line)))
+        if (line_is_box(survived_without_rank(line)))
             return true;
         if (!open || !at || !line_is_frame((struct text){at, line.n - (size_t)(at - line.p)}, &frame))
             continue;
@@ -229,7 +229,7 @@ size_t survived_at(const struct traceback *t, const struct traceback_chain *chai
     bool error = false, inside = false;
     text_copy(words, sizeof words, told.p, told.n < TOLD_MOST ? told.n : TOLD_MOST);
     while (text_line(&rest, &line)) {
-        line = without_rank(line);
+        line = survived_without_rank(line);
         if (text_starts(line, "Traceback (most recent call last):")) {
             inside = true;
             continue;
@@ -292,7 +292,7 @@ static struct text last_of_program(struct text rest)
     struct text line, last = {0};
     bool inside = false;
     while (text_line(&rest, &line)) {
-        line = without_rank(line);
+        line = survived_without_rank(line);
         bool header = text_starts(line, "Traceback (most recent call last):"), foot = is_foot(line);
         if (!header && !foot && !inside) /* inside: the last line of a destructor's exception, or of a thread's */
             last = line;

@@ -13,7 +13,7 @@ static const char *lines_of(const struct failure *f)
 }
 
 /* Where the last lines begin of which room bytes hold all, each with its newline. */
-static const char *last_lines(const char *text, size_t room)
+static const char *termination_msg_last_lines(const char *text, size_t room)
 {
     size_t n = strlen(text);
     const char *from = text + n;
@@ -42,7 +42,7 @@ int termination_msg_text(const char *why, const struct failure *cause, size_t li
         bad |= el_buf_printf(out, "advice: %s\n", advice);
         used += n;
     }
-    const char *from = last_lines(lines_of(cause), limit - used);
+    const char *from = termination_msg_last_lines(lines_of(cause), limit - used);
     n = strlen(from);
     while (n && from[n - 1] == '\n')
         n--;

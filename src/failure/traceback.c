@@ -80,7 +80,7 @@ static void take_frame(struct find *x, const struct line_frame *frame, bool last
 
 /* Further lines of the exception's message, from *pos on.  The first that is not empty stands in for an empty message.
  */
-static void take_message(struct finder *f, struct find *x, struct text prefix, size_t *pos)
+static void traceback_take_message(struct finder *f, struct find *x, struct text prefix, size_t *pos)
 {
     struct text line, inside;
     size_t next;
@@ -125,7 +125,7 @@ static bool take_python(struct finder *f, struct find *x, struct text prefix, si
             continue;
         } else if (line_is_exception(inside, !framed || foreign || x->t.headless, &x->type, &x->message)) {
             *pos = next;
-            take_message(f, x, prefix, pos);
+            traceback_take_message(f, x, prefix, pos);
             return true;
         } else if (++foreign > FOREIGN_MAX || text_find(inside, "(most recent call ")) {
             return false;
@@ -135,7 +135,7 @@ static bool take_python(struct finder *f, struct find *x, struct text prefix, si
 }
 
 /* rich.traceback: frames in a box, the exception below it. */
-static bool take_box(struct finder *f, struct find *x, size_t *pos)
+static bool traceback_take_box(struct finder *f, struct find *x, size_t *pos)
 {
     struct text line;
     size_t next;
@@ -173,7 +173,7 @@ static bool is_lost_connection(struct text t)
 
 /* An exception group: its own exception names the type; the first leaf is what the user wants to read, with the frame
  * of that one.  A lost connection is rather the consequence of another leaf. */
-static bool take_group(struct finder *f, struct find *x, struct text prefix, size_t *pos)
+static bool traceback_take_group(struct finder *f, struct find *x, struct text prefix, size_t *pos)
 {
     struct text line, bare, inside, type, message;
     size_t next;
@@ -269,7 +269,7 @@ static void take_abort(struct finder *f, struct find *x, enum line_abort what, s
     if (text_starts(line, "  what():  ")) {
         x->message = (struct text){line.p + 11, line.n - 11};
         *pos = next;
-        take_message(f, x, (struct text){0}, pos);
+        traceback_take_message(f, x, (struct text){0}, pos);
     }
 }
 
@@ -468,10 +468,10 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
         size_t before = (size_t)(at - line.p);
         x.t.kind = TRACEBACK_PYTHON;
         if (before >= sizeof group - 1 && memcmp(at - (sizeof group - 1), group, sizeof group - 1) == 0) {
-            if (!take_group(f, &x, (struct text){line.p, before - (sizeof group - 1)}, pos))
+            if (!traceback_take_group(f, &x, (struct text){line.p, before - (sizeof group - 1)}, pos))
                 return false;
         } else if (line_opens_box(line)) {
-            if (!take_box(f, &x, pos))
+            if (!traceback_take_box(f, &x, pos))
                 return false;
         } else if (!text_starts((struct text){at, line.n - before}, "Traceback (most recent call last):") ||
                    !take_python(f, &x, prefix_of(f, line, at, next), pos)) {
@@ -508,7 +508,7 @@ static bool try_block(struct finder *f, struct text line, size_t start, size_t n
     return true;
 }
 
-static void finish(struct finder *f, struct traceback *t)
+static void traceback_finish(struct finder *f, struct traceback *t)
 {
     const struct find *x = &f->best;
     *t = x->t;
@@ -529,7 +529,7 @@ static void finish(struct finder *f, struct traceback *t)
 }
 
 /* Nothing was found: the last lines that are not blank. */
-static void last_lines(struct traceback *t, struct text all)
+static void traceback_last_lines(struct traceback *t, struct text all)
 {
     size_t end = all.n;
     while (end && (all.p[end - 1] == '\n' || all.p[end - 1] == ' ' || all.p[end - 1] == '\t'))
@@ -591,10 +591,10 @@ void traceback_find_chain(struct traceback *t, struct traceback_chain *c, const 
         f.pos = next;
     }
     if (f.has_best) {
-        finish(&f, t);
+        traceback_finish(&f, t);
         *c = f.best.chain;
     } else {
-        last_lines(t, f.all);
+        traceback_last_lines(t, f.all);
     }
     assert(t->start <= t->end && t->end <= n);
 }

@@ -5,7 +5,7 @@
 
 #include "util/array.h"
 
-static bool is_digit(char c)
+static bool traceback_line_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -13,12 +13,12 @@ static bool is_upper(char c)
 {
     return c >= 'A' && c <= 'Z';
 }
-static bool is_word(char c)
+static bool traceback_line_is_word(char c)
 {
-    return is_digit(c) || is_upper(c) || (c >= 'a' && c <= 'z') || c == '_' || (unsigned char)c >= 0x80;
+    return traceback_line_is_digit(c) || is_upper(c) || (c >= 'a' && c <= 'z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
-static struct text after(struct text t, size_t n)
+static struct text traceback_line_after(struct text t, size_t n)
 {
     assert(n <= t.n);
     return (struct text){t.p + n, t.n - n};
@@ -30,7 +30,7 @@ static struct text upto(struct text t, const char *end)
     return (struct text){t.p, (size_t)(end - t.p)};
 }
 
-static bool ends(struct text t, const char *with)
+static bool traceback_line_ends(struct text t, const char *with)
 {
     size_t n = strlen(with);
     return t.n >= n && memcmp(t.p + t.n - n, with, n) == 0;
@@ -52,23 +52,23 @@ bool line_is_frame(struct text t, struct line_frame *f)
     static const char head[] = "  File \"", middle[] = "\", line ";
     if (!text_starts(t, head) && !text_starts(t, "> File \"")) /* loguru marks the one that caught it */
         return false;
-    t = after(t, sizeof head - 1);
+    t = traceback_line_after(t, sizeof head - 1);
     const char *at = text_find(t, middle);
     if (!at)
         return false;
     *f = (struct line_frame){.file = upto(t, at)};
-    t = after(t, (size_t)(at - t.p) + sizeof middle - 1);
+    t = traceback_line_after(t, (size_t)(at - t.p) + sizeof middle - 1);
     size_t i = 0;
-    for (; i < t.n && is_digit(t.p[i]); i++)
+    for (; i < t.n && traceback_line_is_digit(t.p[i]); i++)
         if (f->line < 100000000)
             f->line = f->line * 10 + (unsigned)(t.p[i] - '0');
     if (!i)
         return false;
-    t = after(t, i);
+    t = traceback_line_after(t, i);
     if (text_starts(t, ", in "))
-        f->function = after(t, 5);
+        f->function = traceback_line_after(t, 5);
     else if (text_starts(t, " in "))
-        f->function = after(t, 4);
+        f->function = traceback_line_after(t, 4);
     f->user = is_users(f->file);
     return true;
 }
@@ -87,20 +87,20 @@ bool line_is_box_frame(struct text t, struct line_frame *f)
 {
     if (!line_is_box(t))
         return false;
-    t = after(t, text_starts(t, "|") ? 1 : strlen("│"));
+    t = traceback_line_after(t, text_starts(t, "|") ? 1 : strlen("│"));
     if (t.n < 2 || t.p[0] != ' ' || t.p[1] == ' ')
         return false;
-    t = after(t, 1);
+    t = traceback_line_after(t, 1);
     const char *at = text_find(t, " in ");
     size_t digits = 0, colon = at ? (size_t)(at - t.p) : 0;
-    for (; colon && is_digit(t.p[colon - 1]); digits++)
+    for (; colon && traceback_line_is_digit(t.p[colon - 1]); digits++)
         colon--;
     if (!digits || digits > 8 || colon < 2 || t.p[colon - 1] != ':')
         return false;
     *f = (struct line_frame){.file = {t.p, colon - 1}};
     for (size_t i = colon; i < colon + digits; i++)
         f->line = f->line * 10 + (unsigned)(t.p[i] - '0');
-    t = after(t, (size_t)(at - t.p) + 4);
+    t = traceback_line_after(t, (size_t)(at - t.p) + 4);
     while (f->function.n < t.n && t.p[f->function.n] != ' ')
         f->function.n++;
     f->function.p = t.p;
@@ -108,7 +108,7 @@ bool line_is_box_frame(struct text t, struct line_frame *f)
     return true;
 }
 
-static bool is_level(struct text name)
+static bool traceback_line_is_level(struct text name)
 {
     static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL",
                                          "NOTE", "TRACE", "Epoch",   "Step", "Loss",  "Usage"};
@@ -125,12 +125,12 @@ static size_t name_len(struct text t, size_t *last)
     *last = 0;
     while (i < t.n) {
         size_t part = i;
-        if (text_starts(after(t, i), "<locals>"))
+        if (text_starts(traceback_line_after(t, i), "<locals>"))
             i += 8;
         else
-            while (i < t.n && is_word(t.p[i]))
+            while (i < t.n && traceback_line_is_word(t.p[i]))
                 i++;
-        if (i == part || is_digit(t.p[part]))
+        if (i == part || traceback_line_is_digit(t.p[part]))
             return 0;
         *last = part;
         if (i >= t.n || t.p[i] != '.')
@@ -148,12 +148,12 @@ bool line_is_exception(struct text t, bool strict, struct text *type, struct tex
     if (!n || n > 200 || (n < t.n && t.p[n] != ':') || (n + 1 < t.n && t.p[n + 1] != ' '))
         return false;
     *type = (struct text){t.p, n};
-    *message = after(t, n + 1 <= t.n ? n + 1 : n);
+    *message = traceback_line_after(t, n + 1 <= t.n ? n + 1 : n);
     if (message->n && message->p[0] == ' ')
-        *message = after(*message, 1);
+        *message = traceback_line_after(*message, 1);
     if (!strict)
         return true;
-    return is_upper(t.p[last]) && !is_level((struct text){t.p + last, n - last});
+    return is_upper(t.p[last]) && !traceback_line_is_level((struct text){t.p + last, n - last});
 }
 
 bool line_is_chain(struct text t)
@@ -166,11 +166,11 @@ bool line_is_chain(struct text t)
 static bool is_glog(struct text t)
 {
     if (t.n && t.p[0] == '[')
-        t = after(t, 1);
+        t = traceback_line_after(t, 1);
     if (t.n < 6 || !t.p[0] || !strchr("IWEFDV", t.p[0]) || t.p[5] != ' ')
         return false;
     for (size_t i = 1; i < 5; i++)
-        if (!is_digit(t.p[i]))
+        if (!traceback_line_is_digit(t.p[i]))
             return false;
     return true;
 }
@@ -202,7 +202,7 @@ static bool starts_with_level(struct text t)
 {
     static const char *const levels[] = {"INFO", "WARNING", "DEBUG", "WARN", "ERROR", "CRITICAL", "FATAL"};
     size_t skip = t.n && t.p[0] == '[';
-    t = after(t, skip);
+    t = traceback_line_after(t, skip);
     for (size_t i = 0; i < COUNT_OF(levels); i++) {
         size_t n = strlen(levels[i]);
         if (text_starts(t, levels[i]) && t.n > n && strchr(": ]-", t.p[n]))
@@ -215,11 +215,11 @@ static bool starts_with_level(struct text t)
 static bool starts_with_time(struct text t)
 {
     size_t skip = t.n && t.p[0] == '[', digits = 0;
-    t = after(t, skip);
-    while (digits < t.n && is_digit(t.p[digits]))
+    t = traceback_line_after(t, skip);
+    while (digits < t.n && traceback_line_is_digit(t.p[digits]))
         digits++;
     return (digits == 4 || digits == 2) && digits + 2 < t.n && strchr("-/:", t.p[digits]) &&
-           is_digit(t.p[digits + 1]) && is_digit(t.p[digits + 2]);
+           traceback_line_is_digit(t.p[digits + 1]) && traceback_line_is_digit(t.p[digits + 2]);
 }
 
 bool line_is_record(struct text line)
@@ -257,10 +257,10 @@ static enum line_abort is_terminate(struct text t, struct text *type, struct tex
     if (!at)
         return LINE_CPLUS;
     bool is_libcxx = text_starts(t, libcxx);
-    struct text rest = after(t, (size_t)(at - t.p) + (is_libcxx ? sizeof of_type - 1 : 13));
+    struct text rest = traceback_line_after(t, (size_t)(at - t.p) + (is_libcxx ? sizeof of_type - 1 : 13));
     const char *end = text_find(rest, is_libcxx ? ": " : "'");
     *type = end ? upto(rest, end) : rest;
-    *message = end && is_libcxx ? after(rest, type->n + 2) : (struct text){t.p, 0};
+    *message = end && is_libcxx ? traceback_line_after(rest, type->n + 2) : (struct text){t.p, 0};
     return LINE_CPLUS;
 }
 
@@ -269,7 +269,7 @@ enum line_abort line_is_abort(struct text t, struct text *type, struct text *mes
     const char *at = text_find(t, "terminate called "); /* often glued to a progress bar */
     if (at &&
         (text_find(t, "terminate called after throwing") || text_find(t, "terminate called without") || at == t.p))
-        return is_terminate(after(t, (size_t)(at - t.p)), type, message);
+        return is_terminate(traceback_line_after(t, (size_t)(at - t.p)), type, message);
     if (text_starts(t, "libc++abi: terminating"))
         return is_terminate(t, type, message);
     *message = t;
@@ -280,7 +280,7 @@ enum line_abort line_is_abort(struct text t, struct text *type, struct text *mes
         }
     /* prog: file.c:10: function: Assertion `x' failed.    file.cu:9: f: block: [0,0,0], thread: [1,0,0] Assertion `x`
      * failed. */
-    if (text_find(t, "Assertion `") && (ends(t, "failed.") || ends(t, "failed"))) {
+    if (text_find(t, "Assertion `") && (traceback_line_ends(t, "failed.") || traceback_line_ends(t, "failed"))) {
         *type = (struct text){"assertion", 9};
         return LINE_ABORT;
     }
@@ -293,7 +293,7 @@ static bool take_place(struct text t, unsigned numbers, struct line_frame *f)
     size_t at = t.n;
     for (; numbers; numbers--) {
         size_t end = at;
-        while (at && is_digit(t.p[at - 1]))
+        while (at && traceback_line_is_digit(t.p[at - 1]))
             at--;
         if (at == end || end - at > 9 || at < 2 || t.p[--at] != ':')
             return false;
@@ -312,7 +312,7 @@ bool line_is_rust_panic(struct text t, struct line_frame *f, bool *in_main, stru
     if (!text_starts(t, "thread '") || (!at && !numbered))
         return false;
     *in_main = text_starts(t, "thread 'main'");
-    struct text place = after(t, (size_t)((at ? at : numbered) - t.p) + 14);
+    struct text place = traceback_line_after(t, (size_t)((at ? at : numbered) - t.p) + 14);
     *message = (struct text){place.p, 0};
     *f = (struct line_frame){.user = true};
     if (place.n && place.p[0] == '\'') { /* the old form: the words, then the place */
@@ -322,8 +322,8 @@ bool line_is_rust_panic(struct text t, struct line_frame *f, bool *in_main, stru
         if (comma <= 3)
             return false;
         *message = (struct text){place.p + 1, comma - 4};
-        place = after(place, comma);
-    } else if (ends(place, ":")) {
+        place = traceback_line_after(place, comma);
+    } else if (traceback_line_ends(place, ":")) {
         place.n--;
     }
     return take_place(place, 2, f);
@@ -334,7 +334,7 @@ bool line_is_go_frame(struct text t, struct line_frame *f)
     if (!text_starts(t, "\t"))
         return false;
     const char *plus = text_find(t, " +0x");
-    struct text place = after(plus ? upto(t, plus) : t, 1);
+    struct text place = traceback_line_after(plus ? upto(t, plus) : t, 1);
     *f = (struct line_frame){0};
     if (!text_find(place, ".go:") || !take_place(place, 1, f))
         return false;
@@ -355,11 +355,11 @@ bool line_strip(struct text t, struct text prefix, struct text *inside)
     for (size_t i = 0; i < prefix.n; i++) {
         if (i >= t.n) {
             *inside = (struct text){t.p + t.n, 0};
-            return line_is_blank(after(prefix, i));
+            return line_is_blank(traceback_line_after(prefix, i));
         }
-        if (t.p[i] != prefix.p[i] && !(is_digit(t.p[i]) && is_digit(prefix.p[i])))
+        if (t.p[i] != prefix.p[i] && !(traceback_line_is_digit(t.p[i]) && traceback_line_is_digit(prefix.p[i])))
             return false;
     }
-    *inside = after(t, prefix.n);
+    *inside = traceback_line_after(t, prefix.n);
     return true;
 }

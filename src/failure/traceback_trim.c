@@ -18,7 +18,7 @@ static bool is_frame(struct text line, bool *user)
     return true;
 }
 
-static void put(struct el_buf *out, struct text line)
+static void traceback_trim_put(struct el_buf *out, struct text line)
 {
     el_buf_put(out, line.p ? line.p : "", line.n);
     el_buf_puts(out, "\n");
@@ -68,13 +68,13 @@ static void traceback_trim_frames(struct text run, bool innermost_first, struct 
             left_out += !keep;
         }
         if (keep)
-            put(out, line);
+            traceback_trim_put(out, line);
     }
     put_left_out(out, left_out, "frame");
 }
 
 /* A box of rich, with its lower edge; n 0: it is none. */
-static struct text take_box(struct text *rest)
+static struct text traceback_trim_take_box(struct text *rest)
 {
     struct text run = {rest->p, 0}, line, next = *rest;
     if (!text_line(&next, &line) || !line_opens_box(line))
@@ -122,7 +122,7 @@ static void traceback_trim_box(struct text run, struct el_buf *out)
         if (edge && i)
             put_left_out(out, left_out, "line");
         if (edge || (keep && (head || !frames || is_marked(line))))
-            put(out, line);
+            traceback_trim_put(out, line);
         else
             left_out += !is_empty(line);
     }
@@ -139,7 +139,7 @@ static void traceback_trim_message(struct text run, struct el_buf *out)
         if (lines > kept + 1 && i == TRACEBACK_TRIM_MESSAGE_FIRST)
             put_left_out(out, lines - kept, "line");
         if (lines <= kept + 1 || i < TRACEBACK_TRIM_MESSAGE_FIRST || i + TRACEBACK_TRIM_MESSAGE_LAST >= lines)
-            put(out, line);
+            traceback_trim_put(out, line);
     }
 }
 
@@ -153,7 +153,7 @@ int traceback_trim_stack(struct text t, unsigned most, struct el_buf *out)
     if (lines <= most)
         return el_buf_put(out, t.p ? t.p : "", t.n);
     for (rest = t; rest.n;) {
-        struct text run = take_box(&rest);
+        struct text run = traceback_trim_take_box(&rest);
         if (run.n) {
             traceback_trim_box(run, out);
             continue;

@@ -4,7 +4,7 @@
 
 #include "util/array.h"
 
-static bool has_any(struct text line, const char *const *words, size_t n)
+static bool usage_error_has_any(struct text line, const char *const *words, size_t n)
 {
     for (size_t i = 0; line.n && i < n; i++)
         if (text_find(line, words[i]))
@@ -16,7 +16,7 @@ bool usage_error_does_without(struct text line)
 {
     static const char *const on[] = {"default", "ontinuing", "gnoring", "kipping", "alling back", "fallback"};
     static const char *const denied[] = {"not ", "annot", "failed"};
-    return has_any(line, on, COUNT_OF(on)) && !has_any(line, denied, COUNT_OF(denied));
+    return usage_error_has_any(line, on, COUNT_OF(on)) && !usage_error_has_any(line, denied, COUNT_OF(denied));
 }
 
 bool usage_error_is_of_other(struct text tail, const char *program)

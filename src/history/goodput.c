@@ -94,7 +94,7 @@ static size_t more(char *to, size_t size, size_t n, const char *fmt, ...)
     return len < 0 ? n : n + (size_t)len < size ? n + (size_t)len : size - 1;
 }
 
-static struct goodput at(const struct goodput *a, el_usec now)
+static struct goodput goodput_at(const struct goodput *a, el_usec now)
 {
     struct goodput sum = *a;
     goodput_enter(&sum, a->part, now);
@@ -132,7 +132,7 @@ size_t goodput_text(const struct goodput *a, el_usec now, char *to, size_t size)
         GOODPUT_PART_LIST(X)
 #undef X
     };
-    struct goodput sum = at(a, now);
+    struct goodput sum = goodput_at(a, now);
     char d[3][24];
     el_usec total = now - a->began;
     size_t n = more(to, size, 0, "%s:", goodput_duration(total, d[0], sizeof d[0]));
@@ -151,7 +151,7 @@ size_t goodput_text(const struct goodput *a, el_usec now, char *to, size_t size)
     return steps_text(&sum, total, to, size, n);
 }
 
-static void put_share(struct el_buf *out, const char *key, el_usec part, el_usec whole)
+static void goodput_put_share(struct el_buf *out, const char *key, el_usec part, el_usec whole)
 {
     if (whole)
         el_buf_printf(out, ",\"%s\":%.4f", key, part >= whole ? 1.0 : (double)part / (double)whole);
@@ -164,19 +164,19 @@ int goodput_json(const struct goodput *a, el_usec now, struct el_buf *out)
         GOODPUT_PART_LIST(X)
 #undef X
     };
-    struct goodput sum = at(a, now);
+    struct goodput sum = goodput_at(a, now);
     const struct steps_sum *s = &sum.steps;
     el_usec total = now - a->began, effective, repeated;
     el_buf_printf(out, "{\"total_usec\":%llu", (unsigned long long)total);
     for (int i = 0; i < ACCOUNT_PARTS; i++)
         el_buf_printf(out, ",\"%s\":%llu", keys[i], (unsigned long long)sum.spent[i]);
-    put_share(out, "running_share", sum.spent[ACCOUNT_RUN], total);
+    goodput_put_share(out, "running_share", sum.spent[ACCOUNT_RUN], total);
     if (steps_known(&sum)) {
         steps_times(s, sum.spent[ACCOUNT_RUN], &effective, &repeated);
         el_buf_printf(out, ",\"steps_new\":%llu,\"step_usec\":%llu,\"step_highest\":%llu,\"effective_usec\":%llu",
                       (unsigned long long)s->made, (unsigned long long)s->step, (unsigned long long)s->highest,
                       (unsigned long long)effective);
-        put_share(out, "effective_share", effective, total);
+        goodput_put_share(out, "effective_share", effective, total);
         if (!s->wraps)
             el_buf_printf(out, ",\"steps_again\":%llu,\"repeated_usec\":%llu", (unsigned long long)s->again,
                           (unsigned long long)repeated);

@@ -45,7 +45,7 @@ void job_history_remark(struct job_history *c, const char *fmt, ...)
     el_buf_printf(&c->remarks, "%s\n", line);
 }
 
-static void copy(char *to, size_t size, const char *from)
+static void job_history_copy(char *to, size_t size, const char *from)
 {
     if (from)
         text_copy(to, size, from, strlen(from));
@@ -80,7 +80,7 @@ void job_history_scan(struct job_history_scan *s, const char *line, size_t n)
         s->jobs++;
     }
     if (agent || job)
-        copy(s->run_id, sizeof s->run_id, ev->run_id ? ev->run_id : "");
+        job_history_copy(s->run_id, sizeof s->run_id, ev->run_id ? ev->run_id : "");
     s->open += agent || (job && coordinator);
     if (s->open && (ev->type == EVENT_AGENT_ENDED || (ev->type == EVENT_OF_NOTE(NOTE_ENDED) && coordinator)))
         s->open--;
@@ -147,7 +147,7 @@ static void take_end(struct job_history *c, int node, const struct event *ev)
     if (!r)
         return;
     struct failure *f = &r->failure;
-    copy(r->host, sizeof r->host, ev->host);
+    job_history_copy(r->host, sizeof r->host, ev->host);
     f->rank = (unsigned)w->rank;
     f->local_rank = (unsigned)w->local_rank;
     f->pid = (int)w->pid;
@@ -183,7 +183,7 @@ static void take_incident(struct job_history *c, int node, const struct event *e
             r->failure.message = el_strndup(c->mem, x->text, strlen(x->text));
     }
     if (!r->host[0])
-        copy(r->host, sizeof r->host, ev->host);
+        job_history_copy(r->host, sizeof r->host, ev->host);
     if (r->failure.wall_usec < 0)
         r->failure.wall_usec = ev->wall_usec;
     r->failure.round = ev->round;
@@ -198,10 +198,10 @@ void job_history_file_begin(struct job_history *c, const char *run_id)
     c->source_node = -1;
     c->lines = c->foreign = c->unknown = c->others = 0;
     if (!c->run_id[0])
-        copy(c->run_id, sizeof c->run_id, run_id);
+        job_history_copy(c->run_id, sizeof c->run_id, run_id);
 }
 
-static void move(struct job_history *c, int node, const struct event *ev, enum timeline_state state)
+static void job_history_move(struct job_history *c, int node, const struct event *ev, enum timeline_state state)
 {
     struct timeline_change x = {.at = ev->wall_usec, .state = state};
     if (node < 0)
@@ -224,7 +224,7 @@ static void take_account(struct job_history *c, const struct event_account *x)
 {
     struct job_history_account *a = &c->account;
     const char *o = x->account;
-    copy(a->text, sizeof a->text, x->text);
+    job_history_copy(a->text, sizeof a->text, x->text);
     a->nodes++;
     a->total += event_number(o, "total_usec");
     a->forming += event_number(o, "forming_usec");
@@ -249,8 +249,8 @@ static void take_lost(struct job_history *c, const struct event *ev)
         return;
     struct job_history_lost *l = &c->lost[c->lost_count++];
     *l = (struct job_history_lost){.at = ev->wall_usec, .round = ev->round, .clock = c->source_node};
-    copy(l->host, sizeof l->host, ev->u.note.node);
-    copy(l->text, sizeof l->text, ev->u.note.text);
+    job_history_copy(l->host, sizeof l->host, ev->u.note.node);
+    job_history_copy(l->text, sizeof l->text, ev->u.note.text);
 }
 
 static void take_job(struct job_history *c, const struct event *ev)
@@ -262,7 +262,7 @@ static void take_job(struct job_history *c, const struct event *ev)
     } else if (ev->type == EVENT_OF_NOTE(NOTE_ENDED)) {
         c->ended = true;
         c->status = ev->u.note.status >= 0 && ev->u.note.status <= 255 ? (int)ev->u.note.status : c->status;
-        copy(c->end_text, sizeof c->end_text, ev->u.note.text);
+        job_history_copy(c->end_text, sizeof c->end_text, ev->u.note.text);
     }
 }
 
@@ -273,16 +273,16 @@ static void take_agent(struct job_history *c, int node, const struct event *ev)
     case EVENT_AGENT_STARTED:
         c->agents++;
         c->agents_open++;
-        copy(c->script, sizeof c->script, ev->u.agent_started.script);
-        move(c, node, ev, TIMELINE_WAITING);
+        job_history_copy(c->script, sizeof c->script, ev->u.agent_started.script);
+        job_history_move(c, node, ev, TIMELINE_WAITING);
         break;
     case EVENT_WORKERS_STARTING:
         restarts = (unsigned)ev->u.workers_starting.restarts;
-        move(c, node, ev, TIMELINE_STARTING);
+        job_history_move(c, node, ev, TIMELINE_STARTING);
         break;
-    case EVENT_WORKERS_STARTED: move(c, node, ev, TIMELINE_RUNNING); break;
-    case EVENT_WORKERS_STOPPING: move(c, node, ev, TIMELINE_STOPPING); break;
-    case EVENT_WORKERS_STOPPED: move(c, node, ev, TIMELINE_WAITING); break;
+    case EVENT_WORKERS_STARTED: job_history_move(c, node, ev, TIMELINE_RUNNING); break;
+    case EVENT_WORKERS_STOPPING: job_history_move(c, node, ev, TIMELINE_STOPPING); break;
+    case EVENT_WORKERS_STOPPED: job_history_move(c, node, ev, TIMELINE_WAITING); break;
     case EVENT_WORKER_ENDED: take_end(c, node, ev); break;
     case EVENT_INCIDENT: take_incident(c, node, ev); break;
     case EVENT_RESTART:
@@ -291,11 +291,11 @@ static void take_agent(struct job_history *c, int node, const struct event *ev)
         break;
     case EVENT_ACCOUNT: take_account(c, &ev->u.account); break;
     case EVENT_AGENT_ENDED:
-        move(c, node, ev, TIMELINE_AWAY);
+        job_history_move(c, node, ev, TIMELINE_AWAY);
         c->agents_open -= c->agents_open > 0;
         if (!c->ended && (int)ev->u.agent_ended.status > c->status) {
             c->status = (int)ev->u.agent_ended.status;
-            copy(c->end_text, sizeof c->end_text, ev->u.agent_ended.text);
+            job_history_copy(c->end_text, sizeof c->end_text, ev->u.agent_ended.text);
         }
         break;
     default: break;
@@ -428,7 +428,7 @@ static void mark_causes(struct job_history *c)
             el_buf_printf(&text, "rank %u failed: %s", f->rank, f->message);
         else
             summary_verdict(&r, &text);
-        copy(m.text, sizeof m.text, el_buf_cstr(&text));
+        job_history_copy(m.text, sizeof m.text, el_buf_cstr(&text));
         timeline_mark(&c->line, &m);
         el_buf_free(&text);
     }

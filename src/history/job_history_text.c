@@ -99,7 +99,7 @@ static void put_remarks(const struct job_history *c, const struct summary_style 
     }
 }
 
-static void put_end(const struct job_history *c, struct el_buf *out)
+static void job_history_text_put_end(const struct job_history *c, struct el_buf *out)
 {
     if (job_history_failed(c) && c->end_text[0])
         el_buf_printf(out, "elrun: %s\n", c->end_text);
@@ -127,13 +127,13 @@ void job_history_text(const struct job_history *c, const struct job_history_look
     if (all)
         summary_write(&r, out, look->style, look->text_columns);
     else
-        put_end(c, out);
+        job_history_text_put_end(c, out);
     el_free(c->mem, all);
 }
 
 /* --- for programs --- */
 
-static void put_string(struct el_buf *out, const char *key, const char *value)
+static void job_history_text_put_string(struct el_buf *out, const char *key, const char *value)
 {
     el_buf_printf(out, ",\"%s\":", key);
     if (value && *value)
@@ -178,14 +178,14 @@ int job_history_json(const struct job_history *c, struct el_buf *out)
     const struct failure **all = job_history_failed(c) ? job_history_report(c, &r) : NULL;
     el_buf_puts(out, "{\"run_id\":");
     text_json(out, c->run_id, strlen(c->run_id));
-    put_string(out, "script", c->script);
-    put_string(out, "log_dir", c->log_dir);
+    job_history_text_put_string(out, "script", c->script);
+    job_history_text_put_string(out, "log_dir", c->log_dir);
     el_buf_printf(out, ",\"failed\":%s", job_history_failed(c) ? "true" : "false");
     if (c->status >= 0)
         el_buf_printf(out, ",\"status\":%d", c->status);
     else
         el_buf_puts(out, ",\"status\":null");
-    put_string(out, "end", c->end_text);
+    job_history_text_put_string(out, "end", c->end_text);
     el_buf_printf(out, ",\"restarts\":%u,\"restarts_max\":%u,\"rounds\":%llu", c->restarts, c->restarts_max,
                   (unsigned long long)c->rounds);
     if (c->account.nodes)

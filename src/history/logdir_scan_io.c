@@ -31,7 +31,7 @@ struct logdir_scan_run {
     int64_t from, to;
 };
 
-static const char *show(const char *path)
+static const char *logdir_scan_show(const char *path)
 {
     static char text[EL_PATH_MAX];
     return el_show_path(path, text, sizeof text);
@@ -42,7 +42,7 @@ static int64_t usec_of(const struct timespec *t)
     return (int64_t)t->tv_sec * 1000000 + t->tv_nsec / 1000;
 }
 
-static bool join(char to[PATH_MAX], const char *dir, const char *name)
+static bool logdir_scan_join(char to[PATH_MAX], const char *dir, const char *name)
 {
     int n = snprintf(to, PATH_MAX, "%s%s%s", dir, dir[0] && dir[strlen(dir) - 1] == '/' ? "" : "/", name);
     return n > 0 && n < PATH_MAX;
@@ -88,7 +88,7 @@ struct feed {
     bool torn;
 };
 
-static void feed_line(void *ctx, const char *line, size_t n)
+static void logdir_scan_feed_line(void *ctx, const char *line, size_t n)
 {
     struct feed *f = ctx;
     f->torn = line[n - 1] != '\n';
@@ -102,26 +102,27 @@ static int read_open_events(struct job_history *c, int fd, const char *path, cha
     struct job_history_scan scan = {.at = 0};
     struct feed feed = {.c = c};
     if (fstat(fd, &st) < 0)
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", show(path));
+        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", logdir_scan_show(path));
     if (!S_ISREG(st.st_mode))
-        return el_fail(e, EL_EXIT_NOINPUT, "%s: not a regular file", show(path));
+        return el_fail(e, EL_EXIT_NOINPUT, "%s: not a regular file", logdir_scan_show(path));
     off_t start = st.st_size > FILE_MAX ? st.st_size - FILE_MAX : 0;
     if (start)
-        job_history_remark(c, "%s: larger than 1 GiB: only the last 1 GiB was read", show(path));
+        job_history_remark(c, "%s: larger than 1 GiB: only the last 1 GiB was read", logdir_scan_show(path));
     scan.at = scan.begins = (uint64_t)start;
     if (each_line(fd, start, buf, scan_line_of, &scan) < 0)
-        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", show(path));
+        return el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", logdir_scan_show(path));
     job_history_file_begin(c, scan.run_id);
     if (scan.jobs > 1)
-        job_history_remark(c, "%s: %u jobs were appended to it; this is the last one", show(path), scan.jobs);
-    if (each_line(fd, (off_t)scan.begins, buf, feed_line, &feed) < 0)
-        job_history_remark(c, "%s: could not be read to its end", show(path));
-    job_history_file_end(c, show(path), feed.torn);
+        job_history_remark(c, "%s: %u jobs were appended to it; this is the last one", logdir_scan_show(path),
+                           scan.jobs);
+    if (each_line(fd, (off_t)scan.begins, buf, logdir_scan_feed_line, &feed) < 0)
+        job_history_remark(c, "%s: could not be read to its end", logdir_scan_show(path));
+    job_history_file_end(c, logdir_scan_show(path), feed.torn);
     const char *why = !c->lines                             ? "empty"
                       : c->lines == c->foreign              ? "no events"
                       : c->lines == c->foreign + c->unknown ? "all events are of a newer elrun: use its own report"
                                                             : NULL;
-    return why ? el_fail(e, EL_EXIT_NOINPUT, "%s: %s", show(path), why) : 0;
+    return why ? el_fail(e, EL_EXIT_NOINPUT, "%s: %s", logdir_scan_show(path), why) : 0;
 }
 
 static int read_events(struct job_history *c, const char *path, struct el_err *e)
@@ -132,7 +133,7 @@ static int read_events(struct job_history *c, const char *path, struct el_err *e
     if (!buf)
         el_fail(e, EL_EXIT_OSERR, "out of memory");
     else if (fd < 0)
-        el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", show(path));
+        el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", logdir_scan_show(path));
     else
         r = read_open_events(c, fd, path, buf, e);
     if (fd >= 0)
@@ -166,7 +167,7 @@ static bool parse_attempt(const char *name, struct attempt *a)
     return !*at && snprintf(a->name, sizeof a->name, "%s", name) < (int)sizeof a->name;
 }
 
-static int by_age(const void *a, const void *b)
+static int logdir_scan_by_age(const void *a, const void *b)
 {
     const struct attempt *x = a, *y = b;
     return x->restart != y->restart ? (x->restart < y->restart ? -1 : 1)
@@ -183,11 +184,11 @@ static struct attempt *list_attempts(const char *dir, unsigned *n)
     if (d)
         closedir(d);
     if (all)
-        qsort(all, *n, sizeof *all, by_age);
+        qsort(all, *n, sizeof *all, logdir_scan_by_age);
     return all;
 }
 
-static void widen(struct attempt *a, int64_t at)
+static void logdir_scan_widen(struct attempt *a, int64_t at)
 {
     a->to = at > a->to ? at : a->to;
 }
@@ -209,26 +210,26 @@ static struct record *read_worker(struct el_mem *mem, const char *dir, unsigned 
     f->rank = f->local_rank = local_rank;
     f->restart = a->restart;
     f->wall_usec = a->from;
-    if (join(path, dir, "error.json") && stat(path, &st) == 0) {
+    if (logdir_scan_join(path, dir, "error.json") && stat(path, &st) == 0) {
         evidence_read_errfile(path, file);
         failure_add_file(f, file, mem);
         failure_set_line(f, &f->error_file, path, mem);
         f->wall_usec = usec_of(&st.st_mtim);
-        widen(a, f->wall_usec);
+        logdir_scan_widen(a, f->wall_usec);
     }
-    long n = join(path, dir, "stderr.log") ? logtree_tail(path, tail, TAIL_BYTES, &total) : -1;
+    long n = logdir_scan_join(path, dir, "stderr.log") ? logtree_tail(path, tail, TAIL_BYTES, &total) : -1;
     if (n >= 0 && stat(path, &st) == 0) {
         failure_set_line(f, &f->log_file, path, mem);
         failure_add_stderr(f, tail, (size_t)n, mem);
         f->wall_usec = f->error_file ? f->wall_usec : usec_of(&st.st_mtim);
-        widen(a, usec_of(&st.st_mtim));
+        logdir_scan_widen(a, usec_of(&st.st_mtim));
     } else {
         f->watch = FAILURE_WATCH_NO;
     }
-    n = join(path, dir, "stdout.log") ? logtree_tail(path, tail, TAIL_BYTES, &total) : -1;
+    n = logdir_scan_join(path, dir, "stdout.log") ? logtree_tail(path, tail, TAIL_BYTES, &total) : -1;
     if (n >= 0 && stat(path, &st) == 0) {
         failure_add_stdout(f, tail, (size_t)n, mem);
-        widen(a, usec_of(&st.st_mtim));
+        logdir_scan_widen(a, usec_of(&st.st_mtim));
     }
     evidence_time_text(f->wall_usec, f->time_text);
     failure_judge(f, false, false);
@@ -246,7 +247,7 @@ static void read_attempt(struct job_history *c, int node, const char *dir, struc
         a->from = a->to = usec_of(&st.st_mtim);
     for (struct dirent *at; file && tail && d && *budget && (at = readdir(d));) {
         uint64_t rank;
-        if (el_parse_u64(at->d_name, &rank) || rank >= EL_SLOTS_MAX || !join(path, dir, at->d_name))
+        if (el_parse_u64(at->d_name, &rank) || rank >= EL_SLOTS_MAX || !logdir_scan_join(path, dir, at->d_name))
             continue;
         (*budget)--;
         a->workers++;
@@ -264,7 +265,7 @@ static void read_attempt(struct job_history *c, int node, const char *dir, struc
     job_history_attempt(c, node, a->restart, round, a->workers, a->from, a->to);
 }
 
-static int read_tree(struct job_history *c, const char *run, struct el_err *e)
+static int logdir_scan_read_tree(struct job_history *c, const char *run, struct el_err *e)
 {
     unsigned n, budget = WORKERS_MAX;
     struct attempt *all = list_attempts(run, &n);
@@ -272,19 +273,21 @@ static int read_tree(struct job_history *c, const char *run, struct el_err *e)
     char path[PATH_MAX];
     int node = n ? job_history_run(c, name && name[1] ? name + 1 : run) : -1;
     for (unsigned i = 0; all && i < n; i++)
-        if (join(path, run, all[i].name))
+        if (logdir_scan_join(path, run, all[i].name))
             read_attempt(c, node, path, &all[i], i + 1, &budget);
     if (!budget)
-        job_history_remark(c, "%s: only the files of the first %d workers were looked at", show(run), WORKERS_MAX);
+        job_history_remark(c, "%s: only the files of the first %d workers were looked at", logdir_scan_show(run),
+                           WORKERS_MAX);
     free(all);
     return n ? 0
-             : el_fail(e, EL_EXIT_NOINPUT, "%s: no log folder of a job: neither attempts nor events in it", show(run));
+             : el_fail(e, EL_EXIT_NOINPUT, "%s: no log folder of a job: neither attempts nor events in it",
+                       logdir_scan_show(run));
 }
 
 /* --- folders --- */
 
 /* "pretrain_k3j5x9qa" -> "pretrain" */
-static void run_id_of(const char *path, char id[LOGTREE_NAME_MAX])
+static void logdir_scan_run_id_of(const char *path, char id[LOGTREE_NAME_MAX])
 {
     const char *name = strrchr(path, '/');
     snprintf(id, LOGTREE_NAME_MAX, "%.*s", (int)LOGTREE_NAME_MAX - 1, name ? name + 1 : path);
@@ -302,15 +305,15 @@ static bool look_at_run(const char *path, struct logdir_scan_run *r)
     memset(r, 0, sizeof *r);
     if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || !realpath(path, r->path))
         return false;
-    run_id_of(r->path, r->id);
+    logdir_scan_run_id_of(r->path, r->id);
     r->from = r->to = usec_of(&st.st_mtim);
-    if (join(inner, r->path, LOGTREE_EVENTS) && stat(inner, &st) == 0) {
+    if (logdir_scan_join(inner, r->path, LOGTREE_EVENTS) && stat(inner, &st) == 0) {
         r->events = true;
         r->to = usec_of(&st.st_mtim);
     }
     struct attempt *all = list_attempts(r->path, &n);
     for (unsigned i = 0; all && i < n; i++) {
-        if (!join(inner, r->path, all[i].name) || stat(inner, &st) < 0)
+        if (!logdir_scan_join(inner, r->path, all[i].name) || stat(inner, &st) < 0)
             continue;
         int64_t at = usec_of(&st.st_mtim);
         r->from = at < r->from ? at : r->from;
@@ -328,12 +331,12 @@ static int read_run(struct job_history *c, const struct logdir_scan_run *r, stru
         snprintf(c->log_dir, sizeof c->log_dir, "%s", r->path);
     if (!c->run_id[0])
         snprintf(c->run_id, sizeof c->run_id, "%s", r->id);
-    if (r->events && join(path, r->path, LOGTREE_EVENTS)) {
+    if (r->events && logdir_scan_join(path, r->path, LOGTREE_EVENTS)) {
         if (read_events(c, path, &why) == 0)
             return 0;
         job_history_remark(c, "%s; its log files are read instead", why.text);
     }
-    return read_tree(c, r->path, e);
+    return logdir_scan_read_tree(c, r->path, e);
 }
 
 static unsigned list_runs(const char *dir, struct logdir_scan_run *all)
@@ -342,7 +345,7 @@ static unsigned list_runs(const char *dir, struct logdir_scan_run *all)
     char path[PATH_MAX];
     DIR *d = opendir(dir);
     for (struct dirent *at; d && n < RUNS_MAX && (at = readdir(d));)
-        if (at->d_name[0] != '.' && join(path, dir, at->d_name))
+        if (at->d_name[0] != '.' && logdir_scan_join(path, dir, at->d_name))
             n += look_at_run(path, &all[n]);
     if (d)
         closedir(d);
@@ -370,10 +373,11 @@ static int read_log_dir(struct job_history *c, const char *dir, struct el_err *e
     }
     if (others)
         job_history_remark(c, "%s: %u other run%s in it; this is the last one; to see another one, name its folder",
-                           show(dir), others, others == 1 ? " is" : "s are");
+                           logdir_scan_show(dir), others, others == 1 ? " is" : "s are");
     free(all);
     return n ? r
-             : el_fail(e, EL_EXIT_NOINPUT, "%s: no log folder of a job: neither runs nor attempts in it", show(dir));
+             : el_fail(e, EL_EXIT_NOINPUT, "%s: no log folder of a job: neither runs nor attempts in it",
+                       logdir_scan_show(dir));
 }
 
 static int read_dir(struct job_history *c, const char *dir, struct el_err *e)
@@ -386,12 +390,12 @@ static int read_dir(struct job_history *c, const char *dir, struct el_err *e)
     const char *name = realpath(dir, path) ? strrchr(path, '/') : NULL;
     if (name && parse_attempt(name + 1, &a) && name > path) {
         path[name - path] = 0;
-        job_history_remark(c, "%s: one attempt; the whole run is shown", show(dir));
+        job_history_remark(c, "%s: one attempt; the whole run is shown", logdir_scan_show(dir));
     }
     DIR *d = opendir(dir);
     int result;
     if (!d)
-        result = el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", show(dir));
+        result = el_fail_sys(e, EL_EXIT_NOINPUT, errno, "%s", logdir_scan_show(dir));
     else if (look_at_run(path, r))
         result = read_run(c, r, e);
     else
@@ -410,7 +414,7 @@ unsigned gather(struct job_history *c, char *const *paths, unsigned n, struct el
         struct el_err why = {0};
         int r;
         if (stat(paths[i], &st) < 0)
-            r = el_fail_sys(&why, EL_EXIT_NOINPUT, errno, "%s", show(paths[i]));
+            r = el_fail_sys(&why, EL_EXIT_NOINPUT, errno, "%s", logdir_scan_show(paths[i]));
         else if (S_ISDIR(st.st_mode))
             r = read_dir(c, paths[i], &why);
         else

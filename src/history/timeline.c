@@ -21,7 +21,7 @@ void timeline_free(struct timeline *t)
 }
 
 /* Room for one more element of `size` bytes behind *v; false: no memory. */
-static bool grow(struct timeline *t, void *v, size_t n, size_t *room, size_t size)
+static bool timeline_grow(struct timeline *t, void *v, size_t n, size_t *room, size_t size)
 {
     void **at = v;
     if (n < *room)
@@ -50,7 +50,7 @@ int timeline_node(struct timeline *t, const char *host, uint64_t key)
         twin++;
     }
     void *v = t->node;
-    if (t->nodes == TIMELINE_NODES_MAX || !grow(t, &v, t->nodes, &t->nodes_room, sizeof *t->node)) {
+    if (t->nodes == TIMELINE_NODES_MAX || !timeline_grow(t, &v, t->nodes, &t->nodes_room, sizeof *t->node)) {
         t->full = true;
         return -1;
     }
@@ -66,7 +66,7 @@ void timeline_change(struct timeline *t, unsigned node, const struct timeline_ch
     assert(node < t->nodes && c->state < TIMELINE_STATES);
     struct timeline_node *n = &t->node[node];
     void *v = n->change;
-    if (!grow(t, &v, n->n, &n->room, sizeof *n->change))
+    if (!timeline_grow(t, &v, n->n, &n->room, sizeof *n->change))
         return;
     n->change = v;
     size_t at = n->n++;
@@ -200,7 +200,7 @@ const char *timeline_state_word(enum timeline_state s)
 }
 
 /* Month and day of days since 1970; years begin in March, so that the odd day comes last. */
-static void date_of(int64_t days, unsigned *month, unsigned *day)
+static void timeline_date_of(int64_t days, unsigned *month, unsigned *day)
 {
     uint64_t n = (uint64_t)(days + 719468), of_era = n % 146097;
     uint64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
@@ -214,7 +214,7 @@ const char *timeline_clock(int64_t wall_usec, int64_t zone_sec, bool date, char 
     int64_t s = wall_usec / 1000000 + zone_sec;
     s = s < 0 ? 0 : s;
     unsigned day_sec = (unsigned)(s % 86400), month, day;
-    date_of(s / 86400, &month, &day);
+    timeline_date_of(s / 86400, &month, &day);
     int n = date ? snprintf(to, 24, "%02u-%02u ", month % 13, day % 32) : 0;
     snprintf(to + n, 24 - (size_t)n, "%02u:%02u:%02u", day_sec / 3600, day_sec / 60 % 60, day_sec % 60);
     return to;

@@ -125,7 +125,7 @@ char picture_mark(size_t i)
 /* --- rows --- */
 
 /* The ranks that the node was told last; 0: none. */
-static struct range ranks_of(const struct timeline_node *n)
+static struct range timeline_draw_ranks_of(const struct timeline_node *n)
 {
     for (size_t i = n->n; i > 0; i--) {
         const struct timeline_change *c = &n->change[i - 1];
@@ -176,7 +176,7 @@ static void add_row(struct picture *p, size_t node, bool marked)
         if (r->marked || !same_cells(p, r->cell, tried))
             continue;
         r->more++;
-        add_range(r, ranks_of(n));
+        add_range(r, timeline_draw_ranks_of(n));
         return;
     }
     if (p->rows == GROUPS_MAX) {
@@ -184,7 +184,7 @@ static void add_row(struct picture *p, size_t node, bool marked)
         return;
     }
     p->row[p->rows] = (struct row){.node = node, .marked = marked, .cell = tried};
-    add_range(&p->row[p->rows++], ranks_of(n));
+    add_range(&p->row[p->rows++], timeline_draw_ranks_of(n));
 }
 
 /* Rows with marks stay; of the others the last ones go until all fit. */
@@ -239,7 +239,7 @@ static const char *running_colour(bool odd)
     return odd ? "32" : "36";
 }
 
-static void put_cell(struct picture *p, const struct cell *c, bool last_odd)
+static void timeline_draw_put_cell(struct picture *p, const struct cell *c, bool last_odd)
 {
     if (c->mark) {
         char text[2] = {c->mark, 0};
@@ -281,7 +281,7 @@ static unsigned block_len(const struct picture *p, const struct cell *cell, unsi
     return n;
 }
 
-static void put_row(struct picture *p, const struct row *r)
+static void timeline_draw_put_row(struct picture *p, const struct row *r)
 {
     char name[LABEL_MAX + 1], ranks[64];
     name_row(p, r, name);
@@ -294,7 +294,7 @@ static void put_row(struct picture *p, const struct row *r)
     for (unsigned c = 0; c < p->bar; c++) {
         const struct cell *cell = &r->cell[c];
         size_t room = told ? 0 : block_len(p, r->cell, c);
-        put_cell(p, cell, odd);
+        timeline_draw_put_cell(p, cell, odd);
         odd = cell->odd;
         /* The last block that is long enough would do too, but the eye begins at the left. */
         if (room >= strlen(ranks) + 2) {
@@ -308,11 +308,11 @@ static void put_row(struct picture *p, const struct row *r)
 }
 
 /* Nodes by their ranks, those that never had any behind; p->order. */
-static void put_in_order(struct picture *p)
+static void timeline_draw_put_in_order(struct picture *p)
 {
     const struct timeline *t = p->t;
     for (size_t i = 0; i < t->nodes; i++) {
-        struct range x = ranks_of(&t->node[i]);
+        struct range x = timeline_draw_ranks_of(&t->node[i]);
         uint64_t key = x.end ? x.rank : UINT64_MAX;
         size_t at = i;
         for (; at > 0 && p->order[at - 1].key > key; at--)
@@ -344,7 +344,7 @@ static unsigned label_of(const struct timeline *t)
 
 /* The names get what the longest of them needs, the bars the rest.  How many nodes share a row, and so how long a name
  * is, depends on the bars: laid out twice, that is settled well enough. */
-static bool lay_out(struct picture *p, unsigned columns)
+static bool timeline_draw_lay_out(struct picture *p, unsigned columns)
 {
     const struct timeline *t = p->t;
     size_t most = t->nodes < GROUPS_MAX ? t->nodes : GROUPS_MAX;
@@ -353,7 +353,7 @@ static bool lay_out(struct picture *p, unsigned columns)
     p->order = el_alloc(t->mem, (t->nodes + 1) * sizeof *p->order);
     if (!p->row || !p->cells || !p->order)
         return false;
-    put_in_order(p);
+    timeline_draw_put_in_order(p);
     p->label = label_of(t);
     for (int pass = 0; pass < 2; pass++) {
         size_t longest = 0;
@@ -381,10 +381,10 @@ void timeline_draw(const struct timeline *t, const struct timeline_look *look, s
     if (!timeline_span(t, &p.from, &p.to))
         return;
     p.to = p.to > p.from ? p.to : p.from + 1;
-    if (lay_out(&p, columns)) {
+    if (timeline_draw_lay_out(&p, columns)) {
         picture_rounds(&p);
         for (size_t i = 0; i < p.rows; i++)
-            put_row(&p, &p.row[i]);
+            timeline_draw_put_row(&p, &p.row[i]);
         if (p.nodes_left_out) {
             picture_paint(&p, "2");
             el_buf_printf(out, "and %zu more node%s; --json tells all", p.nodes_left_out,

@@ -150,8 +150,8 @@ void picture_scale(struct picture *p)
 /* --- below --- */
 
 /* One entry of the legend, in the next line if it does not fit this one. */
-static void put_share(struct picture *p, unsigned *column, const char *sgr, const char *what, const char *word,
-                      uint64_t part, uint64_t all)
+static void timeline_scale_put_share(struct picture *p, unsigned *column, const char *sgr, const char *what,
+                                     const char *word, uint64_t part, uint64_t all)
 {
     char text[64], share[16];
     unsigned tenths = all ? (unsigned)(1000.0 * (double)part / (double)all) : 0;
@@ -181,11 +181,12 @@ void picture_legend(struct picture *p)
     for (int s = TIMELINE_WAITING; s < TIMELINE_STATES; s++)
         all += spent[s];
     uint64_t change = spent[TIMELINE_STARTING] + spent[TIMELINE_STOPPING];
-    put_share(p, &column, "32", picture_sign(p, "█", "#"), "running", spent[TIMELINE_RUNNING], all);
+    timeline_scale_put_share(p, &column, "32", picture_sign(p, "█", "#"), "running", spent[TIMELINE_RUNNING], all);
     if (change)
-        put_share(p, &column, "33", picture_sign(p, "▒", "-"), "starting or stopping", change, all);
+        timeline_scale_put_share(p, &column, "33", picture_sign(p, "▒", "-"), "starting or stopping", change, all);
     if (spent[TIMELINE_WAITING])
-        put_share(p, &column, "2", picture_sign(p, "·", "."), "between rounds", spent[TIMELINE_WAITING], all);
+        timeline_scale_put_share(p, &column, "2", picture_sign(p, "·", "."), "between rounds", spent[TIMELINE_WAITING],
+                                 all);
     picture_newline(p);
 }
 

@@ -20,7 +20,7 @@ static void want(struct conn *c)
 }
 
 /* The shutdown makes the socket readable, so closed() comes from the loop and not from inside a send. */
-static EL_COLD void break_off(struct conn *c, enum conn_why why, int sys)
+static EL_COLD void conn_break_off(struct conn *c, enum conn_why why, int sys)
 {
     c->broken = true;
     c->sys = sys;
@@ -52,7 +52,7 @@ static inline ssize_t kernel(long number, int fd, const void *bytes, size_t n, l
 #endif
 }
 
-static inline ssize_t receive(const struct conn *c, void *to, size_t n)
+static inline ssize_t conn_receive(const struct conn *c, void *to, size_t n)
 {
     ssize_t got;
     do
@@ -62,7 +62,7 @@ static inline ssize_t receive(const struct conn *c, void *to, size_t n)
 }
 
 /* Sends a part: how much.  0: the socket takes nothing now, or is broken. */
-static inline size_t send_some(struct conn *c, const char *bytes, size_t n)
+static inline size_t conn_io_send_some(struct conn *c, const char *bytes, size_t n)
 {
     ssize_t sent;
     do
@@ -71,7 +71,7 @@ static inline size_t send_some(struct conn *c, const char *bytes, size_t n)
     if (EL_LIKELY(sent > 0))
         return (size_t)sent;
     if (sent < 0 && sent != -EAGAIN && sent != -ENOBUFS && sent != -ENOMEM)
-        break_off(c, CONN_ERROR, (int)-sent);
+        conn_break_off(c, CONN_ERROR, (int)-sent);
     return 0;
 }
 
@@ -90,7 +90,7 @@ static EL_COLD void enqueue(struct conn *c, const char *bytes, size_t n)
 {
     bool first = !conn_unsent(c);
     if (c->out.len - c->out_at > c->out_max_bytes) {
-        break_off(c, CONN_OVERFLOW, 0);
+        conn_break_off(c, CONN_OVERFLOW, 0);
         return;
     }
     if (c->out_at > c->out.len / 2) {
@@ -101,7 +101,7 @@ static EL_COLD void enqueue(struct conn *c, const char *bytes, size_t n)
     bool full = el_buf_put(&c->out, bytes, n);
     c->growing = false;
     if (full)
-        break_off(c, CONN_NO_MEMORY, 0);
+        conn_break_off(c, CONN_NO_MEMORY, 0);
     else if (first)
         want(c);
 }
@@ -114,7 +114,7 @@ size_t conn_held(const struct conn *c)
 bool conn_shed(struct conn *c)
 {
     if (!c->broken && !c->growing)
-        break_off(c, CONN_NO_MEMORY, 0);
+        conn_break_off(c, CONN_NO_MEMORY, 0);
     return !c->growing;
 }
 
@@ -122,7 +122,7 @@ static inline void transmit(struct conn *c, const char *bytes, size_t n)
 {
     if (c->broken || !n)
         return;
-    size_t sent = conn_unsent(c) ? 0 : send_some(c, bytes, n);
+    size_t sent = conn_unsent(c) ? 0 : conn_io_send_some(c, bytes, n);
     if (sent < n && !c->broken)
         enqueue(c, bytes + sent, n - sent);
 }
@@ -134,10 +134,10 @@ void conn_send(struct conn *c, const void *bytes, size_t n)
 
 size_t conn_send_some(struct conn *c, const void *bytes, size_t n)
 {
-    return c->broken || conn_unsent(c) || !n ? 0 : send_some(c, bytes, n);
+    return c->broken || conn_unsent(c) || !n ? 0 : conn_io_send_some(c, bytes, n);
 }
 
-static inline void answer(struct conn *c, struct el_buf *reply)
+static inline void conn_answer(struct conn *c, struct el_buf *reply)
 {
     transmit(c, reply->v, reply->len);
     reply->len = 0;
@@ -145,9 +145,9 @@ static inline void answer(struct conn *c, struct el_buf *reply)
         el_buf_free(reply);
 }
 
-static EL_COLD void flush(struct conn *c)
+static EL_COLD void conn_flush(struct conn *c)
 {
-    size_t sent = send_some(c, c->out.v + c->out_at, c->out.len - c->out_at);
+    size_t sent = conn_io_send_some(c, c->out.v + c->out_at, c->out.len - c->out_at);
     if (c->broken)
         return;
     c->out_at += sent;
@@ -162,7 +162,7 @@ static EL_COLD void flush(struct conn *c)
 static EL_COLD bool on_unusual(struct conn *c, unsigned events)
 {
     if (events & LOOP_WRITE && conn_unsent(c)) {
-        flush(c);
+        conn_flush(c);
         if (c->eof && !c->broken && !conn_unsent(c)) {
             c->ops->closed(c, CONN_EOF, 0);
             return false;
@@ -197,7 +197,7 @@ static void on_ready(void *ctx, unsigned events)
     if (EL_UNLIKELY(events != LOOP_READ || c->broken) && !on_unusual(c, events))
         return;
     char *to = c->to ? c->to : scratch;
-    ssize_t n = receive(c, to, c->to ? c->to_n : sizeof scratch);
+    ssize_t n = conn_receive(c, to, c->to ? c->to_n : sizeof scratch);
     if (EL_UNLIKELY(n <= 0)) {
         on_no_data(c, n);
         return;
@@ -206,7 +206,7 @@ static void on_ready(void *ctx, unsigned events)
     struct el_buf *reply = c->ops->data(c, to, (size_t)n);
     if (!reply)
         return;
-    answer(c, reply);
+    conn_answer(c, reply);
     if (EL_UNLIKELY(conn_unsent(c)) && c->ops->moved)
         c->ops->moved(c);
 }

@@ -17,7 +17,7 @@
 enum { HOST_MAX = 256 };
 
 /* Milliseconds for poll() until then, rounded up; -1 for never, 0 when it has passed. */
-static int left_ms(el_usec until)
+static int dial_left_ms(el_usec until)
 {
     if (until == EL_NEVER)
         return -1;
@@ -30,10 +30,10 @@ int dial_await(int fd, short events, el_usec until)
 {
     for (;;) {
         struct pollfd p = {.fd = fd, .events = events};
-        int ms = left_ms(until), n = poll(&p, 1, ms);
+        int ms = dial_left_ms(until), n = poll(&p, 1, ms);
         if (n > 0)
             return 1;
-        if (n == 0 && (ms == 0 || left_ms(until) == 0))
+        if (n == 0 && (ms == 0 || dial_left_ms(until) == 0))
             return 0;
     }
 }

@@ -234,7 +234,7 @@ void loop_fd_free(struct loop_fd *w)
 
 /* --- timers --- */
 
-static void on_timer(struct ev_loop *ev, ev_timer *timer, int revents)
+static void loop_on_timer(struct ev_loop *ev, ev_timer *timer, int revents)
 {
     (void)revents;
     struct loop_timer *t = timer->data;
@@ -257,7 +257,7 @@ struct loop_timer *loop_timer_new(struct loop *l, loop_timer_fn *fn, void *ctx)
     t->fn = fn;
     t->ctx = ctx;
     t->when = EL_NEVER;
-    ev_timer_init(&t->timer, on_timer, 0., 0.);
+    ev_timer_init(&t->timer, loop_on_timer, 0., 0.);
     t->timer.data = t;
     return t;
 }
@@ -271,7 +271,7 @@ void loop_timer_at(struct loop_timer *t, el_usec when)
     if (when == EL_NEVER)
         return;
     /* ev_timer counts from ev_now(), which is as old as this turn.  Update first, look second: if we are preempted in
-     * between, the timer comes too early for on_timer() and is armed again, instead of too late. */
+     * between, the timer comes too early for loop_on_timer() and is armed again, instead of too late. */
     ev_now_update(t->loop->ev);
     el_usec now = loop_clock();
     ev_timer_set(&t->timer, when > now ? (double)(when - now) / 1e6 : 0., 0.);

@@ -16,7 +16,7 @@ union peer_uid_end {
 };
 
 /* A v4 address in v6 clothes is how a listener of "::" sees a socket of v4. */
-static void put_end(const union peer_uid_end *e, __be32 ip[4], __be16 *port, unsigned char *family)
+static void peer_uid_put_end(const union peer_uid_end *e, __be32 ip[4], __be16 *port, unsigned char *family)
 {
     if (e->sa.sa_family == AF_INET) {
         ip[0] = e->v4.sin_addr.s_addr;
@@ -36,7 +36,7 @@ struct peer_uid_question {
 };
 
 /* The socket whose own end is theirs. */
-static bool ask(const union peer_uid_end *theirs, const union peer_uid_end *ours, uint32_t *uid)
+static bool peer_uid_ask(const union peer_uid_end *theirs, const union peer_uid_end *ours, uint32_t *uid)
 {
     struct peer_uid_question q = {
         .head = {.nlmsg_len = sizeof q, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST}};
@@ -48,8 +48,8 @@ static bool ask(const union peer_uid_end *theirs, const union peer_uid_end *ours
     q.body.sdiag_protocol = IPPROTO_TCP;
     q.body.idiag_states = UINT32_MAX;
     q.body.id.idiag_cookie[0] = q.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-    put_end(theirs, q.body.id.idiag_src, &q.body.id.idiag_sport, &q.body.sdiag_family);
-    put_end(ours, q.body.id.idiag_dst, &q.body.id.idiag_dport, &other);
+    peer_uid_put_end(theirs, q.body.id.idiag_src, &q.body.id.idiag_sport, &q.body.sdiag_family);
+    peer_uid_put_end(ours, q.body.id.idiag_dst, &q.body.id.idiag_dport, &other);
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     ssize_t n = -1;
     if (fd >= 0 && send(fd, &q, sizeof q, 0) == (ssize_t)sizeof q)
@@ -75,5 +75,5 @@ bool peer_is_foreign(int fd)
         return false;
     if (theirs.sa.sa_family != AF_INET && theirs.sa.sa_family != AF_INET6)
         return false;
-    return ask(&theirs, &ours, &uid) && uid != geteuid() && uid != 0;
+    return peer_uid_ask(&theirs, &ours, &uid) && uid != geteuid() && uid != 0;
 }

@@ -34,7 +34,7 @@ static void destroy(struct pool *p)
     free(p);
 }
 
-static void on_done(void *ctx)
+static void pool_on_done(void *ctx)
 {
     struct pool_job *job = ctx;
     assert(job->pool->pending > 0);
@@ -145,7 +145,7 @@ int pool_run(struct pool *p, struct pool_job *job, struct el_err *e)
     }
     job->pool = p;
     job->next = NULL;
-    job->post = (struct loop_post){.fn = on_done, .ctx = job};
+    job->post = (struct loop_post){.fn = pool_on_done, .ctx = job};
     *p->tail = job;
     p->tail = &job->next;
     p->queued++;

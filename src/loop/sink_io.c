@@ -72,7 +72,7 @@ static void on_post(void *ctx)
         tell_flushed(s, 0);
 }
 
-static void on_deadline(void *ctx)
+static void sink_on_deadline(void *ctx)
 {
     struct sink *s = ctx;
     size_t left = sink_queued_bytes(s);
@@ -98,7 +98,7 @@ struct sink *sink_new(struct loop *l, size_t limit_bytes, struct el_err *e)
 {
     assert(limit_bytes > 0);
     struct sink *s = calloc(1, sizeof *s);
-    if (!s || !(s->timer = loop_timer_new(l, on_deadline, s))) {
+    if (!s || !(s->timer = loop_timer_new(l, sink_on_deadline, s))) {
         free(s);
         el_fail_sys(e, EL_EXIT_OSERR, ENOMEM, "output queue");
         return NULL;

@@ -95,7 +95,7 @@ static void moved(struct sink *s, const struct iovec *iov, size_t n)
 
 /* Writes all of it, or says why the rest is lost.  The descriptor may be non-blocking: it is inherited, and its mode is
  * not ours to change. */
-static void write_all(struct sink *s, int fd, struct iovec *iov, int count)
+static void sink_writer_write_all(struct sink *s, int fd, struct iovec *iov, int count)
 {
     const struct bad_fd *b = s->bad ? find_bad(s, fd) : NULL;
     if (b && b->dead)
@@ -131,17 +131,17 @@ static void write_all(struct sink *s, int fd, struct iovec *iov, int count)
     }
 }
 
-static void write_text(struct sink *s, int fd, const char *text, size_t n)
+static void sink_writer_write_text(struct sink *s, int fd, const char *text, size_t n)
 {
     struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = n};
-    write_all(s, fd, &iov, 1);
+    sink_writer_write_all(s, fd, &iov, 1);
 }
 
 static void wipe_footer(struct sink *s)
 {
     if (s->drawn_fd < 0)
         return;
-    write_text(s, s->drawn_fd, wipe, sizeof wipe - 1);
+    sink_writer_write_text(s, s->drawn_fd, wipe, sizeof wipe - 1);
     s->drawn_fd = -1;
 }
 
@@ -161,7 +161,7 @@ static struct block *write_run(struct sink *s, struct block *list)
     }
     if (count) {
         wipe_footer(s);
-        write_all(s, fd, iov, count);
+        sink_writer_write_all(s, fd, iov, count);
         s->midline = last != '\n';
     }
     if (ends) {
@@ -206,7 +206,7 @@ static void draw_footer(struct sink *s)
     if (!s->midline) {
         wipe_footer(s);
         if (text[0]) {
-            write_text(s, fd, text, strlen(text));
+            sink_writer_write_text(s, fd, text, strlen(text));
             s->drawn_fd = fd;
         }
     }

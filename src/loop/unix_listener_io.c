@@ -24,7 +24,7 @@ struct unix_listener {
     char path[UNIX_LISTENER_PATH_MAX];
 };
 
-static void on_connection(void *ctx, unsigned events)
+static void unix_listener_on_connection(void *ctx, unsigned events)
 {
     struct unix_listener *g = ctx;
     (void)events;
@@ -63,7 +63,7 @@ static int listen_at(struct unix_listener *g, const char *path, int type, int ba
     snprintf(g->path, sizeof g->path, "%s", path);
     if (listen(g->fd, backlog) < 0)
         return el_fail_sys(e, EL_EXIT_OSERR, errno, "%s", path);
-    g->watch = loop_fd_new(g->loop, g->fd, LOOP_READ, on_connection, g);
+    g->watch = loop_fd_new(g->loop, g->fd, LOOP_READ, unix_listener_on_connection, g);
     g->again = loop_timer_new(g->loop, on_again, g);
     return g->watch && g->again ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }

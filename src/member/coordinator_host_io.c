@@ -106,7 +106,7 @@ static void mark_done(void *ctx)
     loop_timer_at(h->timer, loop_clock() + COORDINATOR_MARK_REFRESH);
 }
 
-static void on_timer(void *ctx)
+static void coordinator_host_on_timer(void *ctx)
 {
     struct coordinator_host *h = ctx;
     if (h->beginning)
@@ -118,7 +118,7 @@ static void on_timer(void *ctx)
 
 /* --- the port --- */
 
-static void greet(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
+static void coordinator_host_greet(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n)
 {
     coordinator_accept(((struct coordinator_host *)ctx)->coordinator, fd, peer, bytes, n);
 }
@@ -151,7 +151,7 @@ static void open_here(struct coordinator_host *h, bool surely_new, bool *taken, 
         .bind = h->conf.here_only ? NULL : "::", /* not what the own name resolves to: that may be loopback */
         .port = h->conf.port,
         .name = "coordinator",
-        .control = greet,
+        .control = coordinator_host_greet,
         .admits = admits,
         .control_ctx = h,
         .c10d_refused = h->conf.c10d_refused,
@@ -263,7 +263,7 @@ struct coordinator_host *coordinator_host_new(struct loop *l, struct pool *p, co
     h->pool = p;
     coordinator_mark_find(conf->port, conf->run_id, conf->keep, &h->place);
     coordinator_mark_self(h->process);
-    h->timer = loop_timer_new(l, on_timer, h);
+    h->timer = loop_timer_new(l, coordinator_host_on_timer, h);
     if (h->timer)
         return h;
     el_fail(e, EL_EXIT_OSERR, "out of memory");

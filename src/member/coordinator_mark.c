@@ -17,7 +17,7 @@ const char *coordinator_mark_text(const struct coordinator_mark *m, char to[COOR
     return to;
 }
 
-static bool number(const char **at, uint64_t *out)
+static bool coordinator_mark_number(const char **at, uint64_t *out)
 {
     scan_blanks(at);
     return scan_u64(at, out);
@@ -29,8 +29,8 @@ bool coordinator_mark_parse(const char *text, struct coordinator_mark *out)
         return false;
     const char *at = text + sizeof HEAD - 1;
     *out = (struct coordinator_mark){0};
-    if (!number(&at, &out->pid) || !number(&at, &out->start_ticks) || !number(&at, &out->written_s) ||
-        !number(&at, &out->keep_s))
+    if (!coordinator_mark_number(&at, &out->pid) || !coordinator_mark_number(&at, &out->start_ticks) ||
+        !coordinator_mark_number(&at, &out->written_s) || !coordinator_mark_number(&at, &out->keep_s))
         return false;
     scan_blanks(&at);
     return scan_line(at, out->boot, sizeof out->boot) && out->boot[0];

@@ -53,7 +53,7 @@ static struct tenant *tenant_of(struct conn *c)
     return (struct tenant *)((char *)c - offsetof(struct tenant, conn));
 }
 
-static struct tenant **bucket_of(struct lease_server *t, const uint8_t ip[16])
+static struct tenant **lease_server_bucket_of(struct lease_server *t, const uint8_t ip[16])
 {
     return &t->bucket[el_sip(t->seed, ip, 16) % BUCKETS];
 }
@@ -80,7 +80,7 @@ static void remove_new(struct tenant *x)
 static void admit(struct tenant *x)
 {
     struct lease_server *t = x->all;
-    struct tenant **first = bucket_of(t, x->peer.ip);
+    struct tenant **first = lease_server_bucket_of(t, x->peer.ip);
     remove_new(x);
     x->same = *first;
     x->same_at = first;
@@ -114,7 +114,7 @@ static void tenant_close(struct tenant *x)
     unlink_tenant(x);
 }
 
-static void refuse(struct tenant *x, const char *why)
+static void lease_server_refuse(struct tenant *x, const char *why)
 {
     struct lease_server *t = x->all;
     char text[EL_ADDR_TEXT_MAX];
@@ -134,10 +134,10 @@ static void refuse(struct tenant *x, const char *why)
 
 static void on_hello_late(void *ctx)
 {
-    refuse(ctx, "it did not knock in time");
+    lease_server_refuse(ctx, "it did not knock in time");
 }
 
-static void on_closed(struct conn *c, enum conn_why why, int sys)
+static void lease_server_on_closed(struct conn *c, enum conn_why why, int sys)
 {
     (void)why, (void)sys; /* its agent will come again, or the coordinator says that it is lost */
     tenant_close(tenant_of(c));
@@ -151,7 +151,7 @@ static bool encode(struct lease_server *t, const struct msg *m)
     return msg_encode(m, &t->out) == 0;
 }
 
-static void answer(struct tenant *x, const struct msg *m)
+static void lease_server_answer(struct tenant *x, const struct msg *m)
 {
     if (encode(x->all, m))
         conn_send(&x->conn, x->all->out.v, x->all->out.len);
@@ -161,25 +161,26 @@ static void answer_beat(struct tenant *x, const struct msg_beat *beat)
 {
     struct msg reply;
     x->all->ops.reply(x->all->ctx, beat, &reply);
-    answer(x, &reply);
+    lease_server_answer(x, &reply);
 }
 
 /* False: the tenant is gone. */
-static bool on_message(struct tenant *x, const struct msg *m)
+static bool lease_server_on_message(struct tenant *x, const struct msg *m)
 {
     struct lease_server *t = x->all;
     if (m->type == MSG_NONE)
         return true;
     if (x->hello) {
         if (m->type != MSG_KNOCK || !t->ops.knocks(t->ctx, &m->u.knock)) {
-            refuse(x, m->type == MSG_KNOCK ? "it knocks with the token of another round" : "it does not knock first");
+            lease_server_refuse(x, m->type == MSG_KNOCK ? "it knocks with the token of another round"
+                                                        : "it does not knock first");
             return false;
         }
         admit(x);
         struct msg ok = {.type = MSG_KNOCK_OK};
         ok.u.knock_ok.number = m->u.knock.number;
         ok.u.knock_ok.coord = m->u.knock.coord;
-        answer(x, &ok);
+        lease_server_answer(x, &ok);
         answer_beat(x, &(struct msg_beat){0}); /* what is known here of the coordinator, before anything can happen */
         return true;
     }
@@ -190,11 +191,11 @@ static bool on_message(struct tenant *x, const struct msg *m)
     return true;
 }
 
-static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
+static struct el_buf *lease_server_on_data(struct conn *c, const char *bytes, size_t n)
 {
     struct tenant *x = tenant_of(c);
     if (el_buf_put(&x->in, bytes, n) < 0) {
-        refuse(x, "out of memory, or a frame that never ends");
+        lease_server_refuse(x, "out of memory, or a frame that never ends");
         return NULL;
     }
     for (;;) {
@@ -202,32 +203,32 @@ static struct el_buf *on_data(struct conn *c, const char *bytes, size_t n)
         struct el_err e = {0};
         long used = msg_consume(&x->decoder, x->in.v, x->in.len, &m, &e);
         if (used < 0)
-            refuse(x, e.text);
+            lease_server_refuse(x, e.text);
         if (used == 0 && x->in.len > LEASE_SERVER_REST_BYTES)
-            refuse(x, "a message of more than 4096 bytes");
+            lease_server_refuse(x, "a message of more than 4096 bytes");
         else if (used == 0 && !x->in.len)
             el_buf_free(&x->in);
         if (used <= 0)
             return NULL;
         el_buf_drop(&x->in, (size_t)used);
-        bool there = on_message(x, &m);
+        bool there = lease_server_on_message(x, &m);
         msg_release(&m);
         if (!there)
             return NULL;
     }
 }
 
-static const struct conn_ops tenant_ops = {.data = on_data, .closed = on_closed};
+static const struct conn_ops tenant_ops = {.data = lease_server_on_data, .closed = lease_server_on_closed};
 
-static void make_room(struct lease_server *t)
+static void lease_server_make_room(struct lease_server *t)
 {
     if (t->oldest && (t->count >= LEASE_SERVER_MAX || t->count - t->knocked >= LEASE_SERVER_NEW_MAX))
-        refuse(t->oldest, "it did not knock, and others need the place");
+        lease_server_refuse(t->oldest, "it did not knock, and others need the place");
 }
 
 void lease_server_accept(struct lease_server *t, int fd, const struct el_addr *peer, const char *bytes, size_t n)
 {
-    make_room(t);
+    lease_server_make_room(t);
     struct tenant *x = t->count < LEASE_SERVER_MAX ? calloc(1, sizeof *x) : NULL;
     if (!x || !(x->hello = loop_timer_new(t->loop, on_hello_late, x))) {
         free(x);
@@ -251,7 +252,7 @@ void lease_server_accept(struct lease_server *t, int fd, const struct el_addr *p
     t->list = x;
     t->count++;
     add_new(x);
-    on_data(&x->conn, bytes, n);
+    lease_server_on_data(&x->conn, bytes, n);
 }
 
 void lease_server_send(struct lease_server *t, const struct msg *m)
@@ -272,7 +273,7 @@ void lease_server_close(struct lease_server *t)
     }
 }
 
-static bool is_own(const struct lease_server *t, const uint8_t ip[16])
+static bool lease_server_is_own(const struct lease_server *t, const uint8_t ip[16])
 {
     for (size_t i = 0; i < t->own_n; i++)
         if (memcmp(t->own[i], ip, sizeof t->own[i]) == 0)
@@ -282,16 +283,16 @@ static bool is_own(const struct lease_server *t, const uint8_t ip[16])
 
 bool lease_server_has(struct lease_server *t, const struct el_addr *peer)
 {
-    for (const struct tenant *x = *bucket_of(t, peer->ip); x; x = x->same)
+    for (const struct tenant *x = *lease_server_bucket_of(t, peer->ip); x; x = x->same)
         if (memcmp(x->peer.ip, peer->ip, sizeof peer->ip) == 0)
             return true;
-    if (is_own(t, peer->ip))
+    if (lease_server_is_own(t, peer->ip))
         return true;
     if (loop_now(t->loop) < t->own_until)
         return false;
     t->own_n = el_addr_own(t->own, OWN_MAX); /* an interface may have come up since */
     t->own_until = loop_now(t->loop) + OWN_AGAIN;
-    return is_own(t, peer->ip);
+    return lease_server_is_own(t, peer->ip);
 }
 
 struct lease_server *lease_server_new(struct loop *l, const struct lease_server_ops *ops, void *ctx, struct el_err *e)

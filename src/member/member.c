@@ -42,7 +42,7 @@ const char *member_place_name(enum member_place p)
     return places[p].name;
 }
 
-static enum member_place place_of(const struct member *m)
+static enum member_place member_place_of(const struct member *m)
 {
     if (m->leaving)
         return MEMBER_LEAVING;
@@ -106,7 +106,7 @@ static bool is_round(const struct member_round *r, uint64_t number, uint64_t coo
     return r->number == number && r->coord == coord && number;
 }
 
-static void saw(struct member *m, uint64_t number)
+static void member_saw(struct member *m, uint64_t number)
 {
     m->seen = number > m->seen ? number : m->seen;
 }
@@ -185,7 +185,7 @@ static void on_failed(struct member *m, const struct member_incident *x, struct 
     member_send(m, out, MSG_WORKER_FAILED);
 }
 
-static void on_closed(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
+static void member_on_closed(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     if (!m->attempt)
         return;
@@ -232,7 +232,7 @@ void member_rest(struct member *m, struct member_actions *out)
 
 static void on_park(struct member *m, const struct msg_park *p, struct member_actions *out)
 {
-    saw(m, p->number);
+    member_saw(m, p->number);
     bool news = !m->parked || strcmp(m->text, p->text) != 0;
     m->parked = true;
     if (m->attempt && !m->stopping)
@@ -246,7 +246,7 @@ static void on_park(struct member *m, const struct msg_park *p, struct member_ac
 
 static void on_open_store(struct member *m, const struct msg_open_store *o, struct member_actions *out)
 {
-    saw(m, o->number);
+    member_saw(m, o->number);
     m->parked = false;
     bool same = is_round(&m->store, o->number, o->coord);
     if (same && m->store_ready)
@@ -293,7 +293,7 @@ static void keep_world(struct member *m, const struct msg_world *w)
 
 static void on_world(struct member *m, const struct msg_world *w, el_usec now, struct member_actions *out)
 {
-    saw(m, w->number);
+    member_saw(m, w->number);
     m->parked = false;
     member_unnotice(m, w, out);
     if (is_round(&m->round, w->number, w->coord) || w->number <= m->round.number)
@@ -320,9 +320,9 @@ static void on_world(struct member *m, const struct msg_world *w, el_usec now, s
     member_enter(m, now, out);
 }
 
-static void on_stop(struct member *m, const struct msg_stop *s, struct member_actions *out)
+static void member_on_stop(struct member *m, const struct msg_stop *s, struct member_actions *out)
 {
-    saw(m, s->number);
+    member_saw(m, s->number);
     if (!is_round(&m->round, s->number, s->coord)) { /* WORLD never came here, or was another's */
         say_stopped(m, (struct member_round){s->number, s->coord}, out);
         return;
@@ -345,7 +345,7 @@ static void on_stop(struct member *m, const struct msg_stop *s, struct member_ac
 }
 
 /* Where the end of text is the beginning of cause: it need not be said twice. */
-static size_t before(const char *text, const char *cause)
+static size_t member_before(const char *text, const char *cause)
 {
     size_t i = 0;
     while (text[i] && strncmp(text + i, cause, strlen(text + i)) != 0)
@@ -366,10 +366,10 @@ static void on_end(struct member *m, const struct msg_end *e, struct member_acti
         member_quit(m, (unsigned)e->status,
                     "job %s had ended before this node came (%.200s); another --rdzv-id is another job", m->conf.run_id,
                     e->text);
-    else if (*e->cause && !e->text[before(e->text, e->cause)])
+    else if (*e->cause && !e->text[member_before(e->text, e->cause)])
         member_quit(m, (unsigned)e->status, "%.230s: %.230s", e->text, e->cause);
     else if (*e->cause)
-        member_quit(m, (unsigned)e->status, "%.*s%.300s", (int)before(e->text, e->cause), e->text, e->cause);
+        member_quit(m, (unsigned)e->status, "%.*s%.300s", (int)member_before(e->text, e->cause), e->text, e->cause);
     else
         member_quit(m, (unsigned)e->status, "%s", e->text);
     member_send(m, out, MSG_END_ACK);
@@ -392,7 +392,7 @@ static void on_refused(struct member *m, const struct msg_refused *r, el_usec no
     member_quit(m, (unsigned)r->status, "%s", r->text);
 }
 
-static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct member_actions *out)
+static void member_on_msg(struct member *m, const struct msg *msg, el_usec now, struct member_actions *out)
 {
     if (m->link < MEMBER_LINK_HELLO)
         return;
@@ -417,7 +417,7 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
     case MSG_PARK: on_park(m, &msg->u.park, out); break;
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
-    case MSG_STOP: on_stop(m, &msg->u.stop, out); break;
+    case MSG_STOP: member_on_stop(m, &msg->u.stop, out); break;
     case MSG_NOTICE: member_on_notice(m, &msg->u.notice, now, out); break;
     case MSG_RESTORE: member_restore_order(m, &msg->u.restore, out); break;
     case MSG_CKPT_WRITE:
@@ -437,7 +437,7 @@ static void on_msg(struct member *m, const struct msg *msg, el_usec now, struct 
 
 /* --- leaving and the end --- */
 
-static void on_signal(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
+static void member_on_signal(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     m->leaves++;
     if (m->leaves > 1 && m->attempt)
@@ -455,7 +455,7 @@ static void on_signal(struct member *m, const struct member_event *ev, el_usec n
 }
 
 /* After each event: what follows from where we are. */
-static void advance(struct member *m, el_usec now, struct member_actions *out)
+static void member_advance(struct member *m, el_usec now, struct member_actions *out)
 {
     char name[SIGNAME_MAX];
     if (m->place == MEMBER_ENDED)
@@ -473,7 +473,7 @@ static void advance(struct member *m, el_usec now, struct member_actions *out)
     }
     if (m->ended && m->attempt && !m->stopping)
         member_stop_attempt(m, SIG_TERM, own_grace(m), out);
-    enum member_place to = m->ended && !m->attempt ? MEMBER_ENDED : place_of(m);
+    enum member_place to = m->ended && !m->attempt ? MEMBER_ENDED : member_place_of(m);
     if (to != m->place) {
         assert(places[m->place].next & 1u << to);
         m->place = to;
@@ -518,8 +518,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
     case MEMBER_EV_HELD:
     case MEMBER_EV_SAVED:
     case MEMBER_EV_MOVED: member_save_event(m, ev, out); break;
-    case MEMBER_EV_CLOSED: on_closed(m, ev, now, out); break;
-    case MEMBER_EV_SIGNAL: on_signal(m, ev, now, out); break;
+    case MEMBER_EV_CLOSED: member_on_closed(m, ev, now, out); break;
+    case MEMBER_EV_SIGNAL: member_on_signal(m, ev, now, out); break;
     default: break;
     }
 }
@@ -542,7 +542,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_LINK_CLOSED: member_link_event(m, ev, now, out); break;
     case MEMBER_EV_DELIVERED:
     case MEMBER_EV_LEASE_DELIVERED: member_fence_event(m, ev, now); break;
-    case MEMBER_EV_MSG: on_msg(m, ev->msg, now, out); break;
+    case MEMBER_EV_MSG: member_on_msg(m, ev->msg, now, out); break;
     case MEMBER_EV_KNOCK_OK:
     case MEMBER_EV_KNOCK_FAILED:
     case MEMBER_EV_LEASE_CLOSED:
@@ -570,7 +570,7 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_CLOSED:
     case MEMBER_EV_SIGNAL: on_local(m, ev, now, out); break;
     }
-    advance(m, now, out);
+    member_advance(m, now, out);
 }
 
 el_usec member_deadline(const struct member *m)
@@ -588,7 +588,7 @@ el_usec member_deadline(const struct member *m)
 
 void member_check(const struct member *m)
 {
-    assert(m->place == MEMBER_ENDED || m->place == place_of(m));
+    assert(m->place == MEMBER_ENDED || m->place == member_place_of(m));
     assert(m->attempt || !(m->up || m->stopping));
     assert(!(m->entering && m->attempt) && !(m->succeeded && m->attempt));
     assert(!m->probing || !(m->attempt || m->entering || m->opening));

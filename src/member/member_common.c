@@ -3,20 +3,20 @@
  * said again on each connection. */
 #include "member/member_private.h"
 
-static bool is_present(const struct member *m, uint64_t number, uint64_t coord)
+static bool member_common_is_present(const struct member *m, uint64_t number, uint64_t coord)
 {
     return number == m->round.number && coord == m->round.coord;
 }
 
 static void tell_taken(struct member *m, struct member_actions *out)
 {
-    if (m->taken && is_present(m, m->taken->number, m->taken->coord))
+    if (m->taken && member_common_is_present(m, m->taken->number, m->taken->coord))
         member_send(m, out, MSG_CKPT_TAKEN);
 }
 
 static void tell_digests(struct member *m, struct member_actions *out)
 {
-    if (m->digests && is_present(m, m->digests->number, m->digests->coord))
+    if (m->digests && member_common_is_present(m, m->digests->number, m->digests->coord))
         member_send(m, out, MSG_CKPT_DIGESTS);
 }
 
@@ -42,9 +42,9 @@ void member_common_order(struct member *m, const struct msg *msg, struct member_
 {
     const struct msg_ckpt_common *c = &msg->u.ckpt_common;
     const struct msg_ckpt_differ *d = &msg->u.ckpt_differ;
-    if (msg->type == MSG_CKPT_DIFFER && is_present(m, d->number, d->coord))
+    if (msg->type == MSG_CKPT_DIFFER && member_common_is_present(m, d->number, d->coord))
         member_act(out, MEMBER_DO_DIFFER);
-    else if (msg->type == MSG_CKPT_COMMON && m->attempt && is_present(m, c->number, c->coord))
+    else if (msg->type == MSG_CKPT_COMMON && m->attempt && member_common_is_present(m, c->number, c->coord))
         member_act(out, MEMBER_DO_COMMON);
 }
 

@@ -118,7 +118,7 @@ enum msg_view member_view(const struct member *m, el_usec now)
 /* --- what other nodes say --- */
 
 /* The sender's view is of a moment after `when`, what it rests on is so much older at most. */
-static void saw(struct member *m, enum msg_view view, el_usec when)
+static void member_fence_saw(struct member *m, enum msg_view view, el_usec when)
 {
     if (when <= quarters(m, 5))
         return;
@@ -133,7 +133,7 @@ static void on_lease_reply(struct member *m, const struct msg_beat *beat)
     member_heard(&m->lease_heard, beat->time);
     member_heard(&m->lease_echo, beat->own);
     m->lease_here = beat->view == MSG_VIEW_HERE;
-    saw(m, beat->view, beat->time);
+    member_fence_saw(m, beat->view, beat->time);
 }
 
 /* Host of the store: each of the others is heard; if one hears the coordinator, it is alive. */
@@ -142,7 +142,7 @@ static void on_tenant(struct member *m, const struct msg_beat *beat, el_usec now
     if (beat->view == MSG_VIEW_HEARD || beat->view == MSG_VIEW_HERE)
         m->others_hear = now + quarters(m, 6);
     if (m->others_hear <= now && beat->own <= now)
-        saw(m, beat->view, beat->own);
+        member_fence_saw(m, beat->view, beat->own);
 }
 
 /* The process of the store's host took several heartbeats and answered none: what is in it stands still, the

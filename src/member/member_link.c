@@ -250,7 +250,7 @@ el_usec member_give_up_at(const struct member *m)
     return m->conf.hosts_coordinator && m->away_since == EL_NEVER ? EL_NEVER : since + limit;
 }
 
-static void give_up(struct member *m)
+static void member_link_give_up(struct member *m)
 {
     if (m->link == MEMBER_LINK_UP)
         snprintf(m->trouble, sizeof m->trouble, "it is there, but does not answer: perhaps it stands still");
@@ -312,7 +312,7 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
     if (link_silent_at(m) <= now)
         member_link_drop(m, "the coordinator is silent", now, out);
     if (member_give_up_at(m) <= now)
-        give_up(m);
+        member_link_give_up(m);
     lease_timeout(m, now, out);
     if (m->connect_at <= now && !m->ended)
         connect_now(m, now, out);

@@ -78,7 +78,7 @@ static void stopped(const struct member *m, struct msg_stopped *s)
                               .missing = own ? m->missing : NULL};
 }
 
-static void digest(const struct member *m, struct msg_digest *out)
+static void member_message_digest(const struct member *m, struct msg_digest *out)
 {
     const struct restart_digest *d = &m->digest;
     uint64_t elapsed_ms = d->elapsed / 1000;
@@ -113,7 +113,7 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     case MSG_NO_STORE: out->u.no_store = (struct msg_no_store){m->store.number, m->store.coord, m->trouble}; break;
     case MSG_NO_KNOCK: out->u.no_knock = (struct msg_no_knock){m->round.number, m->round.coord, m->trouble}; break;
     case MSG_WORKER_FAILED: worker_failed(m, now, &out->u.worker_failed); break;
-    case MSG_DIGEST: digest(m, &out->u.digest); break;
+    case MSG_DIGEST: member_message_digest(m, &out->u.digest); break;
     case MSG_STOPPED: stopped(m, &out->u.stopped); break;
     case MSG_CKPT_STOCK: member_restore_message(m, &out->u.ckpt_stock); break;
     case MSG_CKPT_TAKEN: member_common_message(m, &out->u.ckpt_taken); break;

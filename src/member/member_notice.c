@@ -6,12 +6,12 @@
 
 #define GOODBYE_MARGIN EL_SEC(1) /* for the order to stop to come */
 
-static bool is_present(const struct member *m, uint64_t number, uint64_t coord)
+static bool member_notice_is_present(const struct member *m, uint64_t number, uint64_t coord)
 {
     return m->up && m->round.number == number && m->round.coord == coord;
 }
 
-static void answer(struct member *m, struct member_actions *out)
+static void member_notice_answer(struct member *m, struct member_actions *out)
 {
     if (m->live.told && m->notice.boundary == MEMBER_NO_STEP)
         member_send(m, out, MSG_LIVE);
@@ -21,11 +21,11 @@ static void answer(struct member *m, struct member_actions *out)
 
 void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now, struct member_actions *out)
 {
-    if (!is_present(m, n->number, n->coord))
+    if (!member_notice_is_present(m, n->number, n->coord))
         return;
     bool asked = !m->noticed || m->notice.ask != n->ask;
     if (!asked && m->notice.boundary == n->boundary) {
-        answer(m, out); /* on the last connection it may have been lost */
+        member_notice_answer(m, out); /* on the last connection it may have been lost */
         return;
     }
     if (asked)
@@ -40,7 +40,7 @@ void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now,
 /* The order is to run, and not to stop anywhere: a coordinator that was started again knows nothing of the change. */
 void member_unnotice(struct member *m, const struct msg_world *w, struct member_actions *out)
 {
-    if (!is_present(m, w->number, w->coord))
+    if (!member_notice_is_present(m, w->number, w->coord))
         return;
     if (m->aware)
         member_send(m, out, MSG_AWARE);

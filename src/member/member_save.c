@@ -5,7 +5,7 @@
 
 #include "member/member_private.h"
 
-static void tell(struct member *m, struct member_actions *out)
+static void member_save_report(struct member *m, struct member_actions *out)
 {
     if (m->save.held)
         member_send(m, out, MSG_CKPT_HELD);
@@ -19,7 +19,7 @@ void member_save_tell(struct member *m, struct member_actions *out)
     member_act(out, MEMBER_DO_PARTS);
     if (m->save.at == CKPT_COMMIT_AT_WRITTEN)
         member_act(out, MEMBER_DO_FILES);
-    tell(m, out);
+    member_save_report(m, out);
 }
 
 /* Its workers are gone: it may have to stay until what they left is on disk. */
@@ -39,17 +39,17 @@ bool member_save_waits(const struct member *m, el_usec now)
     return m->save.free_at > now && m->link == MEMBER_LINK_UP && m->leaves < 2;
 }
 
-static void rest(struct member *m, struct member_actions *out)
+static void member_save_rest(struct member *m, struct member_actions *out)
 {
     struct member_save *x = &m->save;
     x->at = CKPT_COMMIT_AT_REST;
     x->giver = x->order = x->got = x->moved = 0;
     x->over = false;
     member_act(out, MEMBER_DO_UNSAVE);
-    tell(m, out);
+    member_save_report(m, out);
 }
 
-static void on_saved(struct member *m, const struct member_event *ev, struct member_actions *out)
+static void member_save_on_saved(struct member *m, const struct member_event *ev, struct member_actions *out)
 {
     struct member_save *x = &m->save;
     bool wrote = x->at == CKPT_COMMIT_AT_WRITING;
@@ -59,12 +59,12 @@ static void on_saved(struct member *m, const struct member_event *ev, struct mem
     x->existed = ev->existed;
     snprintf(x->text, sizeof x->text, "%s", ev->text ? ev->text : "");
     if (x->over) {
-        rest(m, out);
+        member_save_rest(m, out);
         return;
     }
     if (x->at == CKPT_COMMIT_AT_WRITTEN && m->link >= MEMBER_LINK_HELLO)
         member_act(out, MEMBER_DO_FILES);
-    tell(m, out);
+    member_save_report(m, out);
 }
 
 void member_save_event(struct member *m, const struct member_event *ev, struct member_actions *out)
@@ -76,17 +76,17 @@ void member_save_event(struct member *m, const struct member_event *ev, struct m
         x->list = ev->held->list;
         if (other && m->link >= MEMBER_LINK_HELLO)
             member_act(out, MEMBER_DO_PARTS);
-        tell(m, out);
+        member_save_report(m, out);
     } else if (ev->type == MEMBER_EV_MOVED) {
         x->moved = ev->at;
         if (x->at == CKPT_COMMIT_AT_WRITING)
-            tell(m, out);
+            member_save_report(m, out);
     } else {
-        on_saved(m, ev, out);
+        member_save_on_saved(m, ev, out);
     }
 }
 
-static void on_write(struct member *m, const struct msg_ckpt_write *w, struct member_actions *out)
+static void member_save_on_write(struct member *m, const struct msg_ckpt_write *w, struct member_actions *out)
 {
     struct member_save *x = &m->save;
     if (x->order || !x->held)
@@ -99,7 +99,7 @@ static void on_write(struct member *m, const struct msg_ckpt_write *w, struct me
     x->existed = x->over = false;
     x->text[0] = 0;
     member_act(out, MEMBER_DO_WRITE);
-    tell(m, out);
+    member_save_report(m, out);
 }
 
 static bool is_ours(const struct member_save *x, uint64_t giver, uint64_t order)
@@ -107,7 +107,7 @@ static bool is_ours(const struct member_save *x, uint64_t giver, uint64_t order)
     return order && x->giver == giver && x->order == order;
 }
 
-static void on_file(struct member *m, const struct msg_ckpt_file *f, struct member_actions *out)
+static void member_save_on_file(struct member *m, const struct msg_ckpt_file *f, struct member_actions *out)
 {
     struct member_save *x = &m->save;
     if (!is_ours(x, f->giver, f->order) || x->at != CKPT_COMMIT_AT_WRITTEN || f->index != x->got)
@@ -115,17 +115,17 @@ static void on_file(struct member *m, const struct msg_ckpt_file *f, struct memb
     x->got++;
     member_act(out, MEMBER_DO_FILE);
     if (!f->more)
-        tell(m, out);
+        member_save_report(m, out);
 }
 
-static void on_publish(struct member *m, const struct msg_ckpt_publish *p, struct member_actions *out)
+static void member_save_on_publish(struct member *m, const struct msg_ckpt_publish *p, struct member_actions *out)
 {
     struct member_save *x = &m->save;
     if (!is_ours(x, p->giver, p->order) || x->at != CKPT_COMMIT_AT_WRITTEN || p->files != x->got)
         return;
     x->at = CKPT_COMMIT_AT_PUBLISHING;
     member_act(out, MEMBER_DO_PUBLISH);
-    tell(m, out);
+    member_save_report(m, out);
 }
 
 static void on_over(struct member *m, const struct msg_ckpt_over *o, struct member_actions *out)
@@ -154,15 +154,15 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
     if (x->at == CKPT_COMMIT_AT_WRITING)
         member_act(out, MEMBER_DO_UNSAVE);
     if (!x->over)
-        rest(m, out);
+        member_save_rest(m, out);
 }
 
 void member_save_order(struct member *m, const struct msg *msg, struct member_actions *out)
 {
     switch ((unsigned)msg->type) {
-    case MSG_CKPT_WRITE: on_write(m, &msg->u.ckpt_write, out); break;
-    case MSG_CKPT_FILE: on_file(m, &msg->u.ckpt_file, out); break;
-    case MSG_CKPT_PUBLISH: on_publish(m, &msg->u.ckpt_publish, out); break;
+    case MSG_CKPT_WRITE: member_save_on_write(m, &msg->u.ckpt_write, out); break;
+    case MSG_CKPT_FILE: member_save_on_file(m, &msg->u.ckpt_file, out); break;
+    case MSG_CKPT_PUBLISH: member_save_on_publish(m, &msg->u.ckpt_publish, out); break;
     case MSG_CKPT_OVER: on_over(m, &msg->u.ckpt_over, out); break;
     default: break;
     }

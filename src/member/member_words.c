@@ -2,14 +2,14 @@
  * state, and said again on each connection; without a coordinator nobody waits for others. */
 #include "member/member_private.h"
 
-static bool is_of_round(const struct member *m, const struct member_stand *s)
+static bool member_words_is_of_round(const struct member *m, const struct member_stand *s)
 {
     return s && s->number == m->round.number && s->coord == m->round.coord;
 }
 
 void member_words_tell(struct member *m, struct member_actions *out)
 {
-    if (is_of_round(m, m->stand))
+    if (member_words_is_of_round(m, m->stand))
         member_send(m, out, MSG_CKPT_STAND);
 }
 
@@ -29,7 +29,7 @@ void member_words_order(struct member *m, const struct msg_ckpt_capture *c, stru
 
 bool member_words_last(const struct member *m)
 {
-    return is_of_round(m, m->stand) && !m->stand->ends && !m->stand_over;
+    return member_words_is_of_round(m, m->stand) && !m->stand->ends && !m->stand_over;
 }
 
 /* Once for each time that it waits. */

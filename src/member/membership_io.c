@@ -43,7 +43,7 @@ void membership_feed(struct membership *m, const struct member_event *ev)
         m->ops.fence(m->ctx, m->fence = fence);
 }
 
-static void on_deadline(void *ctx)
+static void membership_on_deadline(void *ctx)
 {
     membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_TIMEOUT});
 }
@@ -56,7 +56,7 @@ static void link_connected(void *ctx)
 }
 
 /* Nobody has answered yet, for longer than hosts of one job take to start: say why, once for each reason. */
-static void say_trouble(struct membership *m, const char *text)
+static void membership_say_trouble(struct membership *m, const char *text)
 {
     el_usec now = loop_clock(), limit = EL_MS(m->conf.member.set.join_timeout_ms);
     if (m->core.ever || now - m->began < TROUBLE_AFTER || strncmp(m->trouble, text, sizeof m->trouble - 1) == 0)
@@ -68,7 +68,7 @@ static void say_trouble(struct membership *m, const char *text)
 
 static void link_failed(void *ctx, bool refused, const char *text)
 {
-    say_trouble(ctx, text);
+    membership_say_trouble(ctx, text);
     membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_CONNECT_FAILED, .refused = refused, .text = text});
 }
 
@@ -113,7 +113,7 @@ static void link_closed(void *ctx, const char *text)
         snprintf(early, sizeof early, "%.100s without a word: " PEER_IDENT_MUTE, text);
         text = m->is_store ? PEER_IDENT_STORE : early;
     }
-    say_trouble(m, text);
+    membership_say_trouble(m, text);
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_LINK_CLOSED, .text = text});
 }
 
@@ -137,7 +137,7 @@ static const struct link_ops coordinator_link = {.resolved = link_resolved,
                                                  .message = link_message,
                                                  .closed = link_closed};
 
-static void send(struct membership *m, struct link *to, enum msg_type what)
+static void membership_send(struct membership *m, struct link *to, enum msg_type what)
 {
     struct msg msg = {0};
     member_message(&m->core, what, loop_clock(), &msg);
@@ -149,7 +149,7 @@ static void send(struct membership *m, struct link *to, enum msg_type what)
 static void lease_connected(void *ctx)
 {
     struct membership *m = ctx;
-    send(m, m->lease, MSG_KNOCK);
+    membership_send(m, m->lease, MSG_KNOCK);
 }
 
 static void lease_failed(void *ctx, bool refused, const char *text)
@@ -182,13 +182,13 @@ static const struct link_ops lease_link = {
 
 /* --- actions --- */
 
-static void leave(struct membership *m)
+static void membership_leave(struct membership *m)
 {
     coordinator_host_end(m->hosting);
     m->ops.exit(m->ctx, m->core.status, m->core.text);
 }
 
-static bool is_needed(const struct membership *m)
+static bool membership_is_needed(const struct membership *m)
 {
     const struct coordinator *c = coordinator_host_coordinator(m->hosting);
     return c && coordinator_busy(c);
@@ -198,19 +198,19 @@ static void on_job_ended(void *ctx, const char *run_id, unsigned status)
 {
     struct membership *m = ctx;
     (void)run_id, (void)status;
-    if (m->exiting && !is_needed(m))
-        leave(m);
+    if (m->exiting && !membership_is_needed(m))
+        membership_leave(m);
 }
 
 /* A job whose last node has left, or could not start its workers, would only wait for its join time-out. */
 static void on_staying(void *ctx)
 {
     struct membership *m = ctx;
-    if (!is_needed(m))
+    if (!membership_is_needed(m))
         return;
     unsigned nodes = coordinator_members(coordinator_host_coordinator(m->hosting));
     if (!nodes || m->asked > 1)
-        leave(m);
+        membership_leave(m);
     else if (loop_clock() < m->say_at)
         loop_timer_at(m->staying, m->say_at);
     else if (m->say_at)
@@ -220,7 +220,7 @@ static void on_staying(void *ctx)
     m->say_at = loop_clock() < m->say_at ? m->say_at : 0;
 }
 
-static void on_report(void *ctx, const char *run_id, const struct msg *msg)
+static void membership_on_report(void *ctx, const char *run_id, const struct msg *msg)
 {
     struct membership *m = ctx;
     (void)run_id;
@@ -252,11 +252,11 @@ static void do_exit(struct membership *m)
     loop_timer_at(m->staying, m->say_at);
     if (!m->core.end_told)
         link_disconnect(m->link); /* from here on the coordinator stays for the others only */
-    if (!is_needed(m))
-        leave(m);
+    if (!membership_is_needed(m))
+        membership_leave(m);
 }
 
-static void look(struct membership *m, struct link *k, enum member_event_type type)
+static void membership_io_look(struct membership *m, struct link *k, enum member_event_type type)
 {
     el_usec at = link_delivered(k);
     if (at)
@@ -265,7 +265,7 @@ static void look(struct membership *m, struct link *k, enum member_event_type ty
 
 void membership_look(struct membership *m)
 {
-    look(m, m->link, MEMBER_EV_DELIVERED);
+    membership_io_look(m, m->link, MEMBER_EV_DELIVERED);
 }
 
 /* What has been taken until now is looked at before more is on its way. */
@@ -273,14 +273,14 @@ static void do_send(struct membership *m, enum msg_type what)
 {
     if (what == MSG_BEAT)
         membership_look(m);
-    send(m, m->link, what);
+    membership_send(m, m->link, what);
 }
 
 static void do_lease_send(struct membership *m, enum msg_type what)
 {
     membership_look(m);
-    look(m, m->lease, MEMBER_EV_LEASE_DELIVERED);
-    send(m, m->lease, what);
+    membership_io_look(m, m->lease, MEMBER_EV_LEASE_DELIVERED);
+    membership_send(m, m->lease, what);
 }
 
 static void perform(struct membership *m, const struct member_action *a)
@@ -288,7 +288,7 @@ static void perform(struct membership *m, const struct member_action *a)
     switch (a->type) {
     case MEMBER_DO_CONNECT: link_connect(m->link, m->conf.host, m->conf.port); break;
     case MEMBER_DO_DISCONNECT:
-        say_trouble(m, m->core.trouble);
+        membership_say_trouble(m, m->core.trouble);
         link_disconnect(m->link);
         m->ops.logs(m->ctx, NULL);
         break;
@@ -352,7 +352,7 @@ static void perform(struct membership *m, const struct member_action *a)
 
 /* --- what happens on this node --- */
 
-static void start(struct membership *m)
+static void membership_start(struct membership *m)
 {
     m->began = loop_clock();
     membership_feed(m, &(struct member_event){.type = MEMBER_EV_START});
@@ -369,7 +369,7 @@ static void on_begun(void *ctx, bool taken, const struct el_err *e)
     if (e->status)
         m->ops.exit(m->ctx, (unsigned)e->status, e->text);
     else
-        start(m);
+        membership_start(m);
 }
 
 void membership_begin(struct membership *m)
@@ -377,7 +377,7 @@ void membership_begin(struct membership *m)
     if (m->conf.hosts_coordinator)
         coordinator_host_begin(m->hosting);
     else
-        start(m);
+        membership_start(m);
 }
 
 void membership_started(struct membership *m)
@@ -492,7 +492,7 @@ static struct coordinator_host *new_hosting(struct membership *m, struct el_err 
 {
     static const struct coordinator_host_ops ops = {.begun = on_begun,
                                                     .note = on_coordinator_note,
-                                                    .report = on_report,
+                                                    .report = membership_on_report,
                                                     .job_began = on_coordinator_began,
                                                     .ended = on_job_ended,
                                                     .knock = membership_knock,
@@ -532,7 +532,7 @@ struct membership *membership_new(struct loop *l, struct pool *p, const struct m
     m->pool = p;
     ssize_t got = getrandom(&chance, sizeof chance, 0);
     (void)got;
-    m->deadline = loop_timer_new(l, on_deadline, m);
+    m->deadline = loop_timer_new(l, membership_on_deadline, m);
     m->staying = loop_timer_new(l, on_staying, m);
     m->link = link_new(l, p, &coordinator_link, m, e);
     m->lease = link_new(l, p, &lease_link, m, e);

@@ -8,7 +8,7 @@
 
 #include "output/logtree.h"
 
-/* Everything that work() needs is a copy: the output may be gone when it runs. */
+/* Everything that attempt_work() needs is a copy: the output may be gone when it runs. */
 struct attempt_job {
     struct pool_job job;
     struct output *o; /* the loop's thread only; NULL: nobody waits */
@@ -27,7 +27,7 @@ struct attempt_job {
     int filter_fd[3], events_fd;
 };
 
-static void close_all(struct attempt_job *j)
+static void attempt_close_all(struct attempt_job *j)
 {
     for (unsigned i = 0; j->file_fd && i < 2 * j->nproc; i++)
         if (j->file_fd[i] >= 0)
@@ -51,7 +51,7 @@ static void job_free(struct attempt_job *j)
     free(j);
 }
 
-static int open_log(const char *dir, const char *name, struct el_err *e)
+static int attempt_open_log(const char *dir, const char *name, struct el_err *e)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
@@ -66,34 +66,34 @@ static int open_logs(struct attempt_job *j)
     for (unsigned i = 0; i < 2 * j->nproc; i++) {
         char file[32];
         snprintf(file, sizeof file, "%u/%s", i / 2, name[i % 2]);
-        if (j->wanted[i] && (j->file_fd[i] = open_log(j->dir, file, &j->e)) < 0)
+        if (j->wanted[i] && (j->file_fd[i] = attempt_open_log(j->dir, file, &j->e)) < 0)
             return -1;
     }
     for (int k = 1; k <= 2; k++)
-        if (j->filter[k] && (j->filter_fd[k] = open_log(j->dir, filtered[k], &j->e)) < 0)
+        if (j->filter[k] && (j->filter_fd[k] = attempt_open_log(j->dir, filtered[k], &j->e)) < 0)
             return -1;
     return 0;
 }
 
-static void work(void *ctx)
+static void attempt_work(void *ctx)
 {
     struct attempt_job *j = ctx;
     if (!j->has_run &&
         logtree_make_run(j->base, j->tmpdir, j->run_id, j->chance, &j->run_dir, &j->temporary, &j->e) < 0)
         return;
     if (!j->has_run && j->base)
-        j->events_fd = open_log(j->run_dir, LOGTREE_EVENTS, NULL); /* the job can do without */
+        j->events_fd = attempt_open_log(j->run_dir, LOGTREE_EVENTS, NULL); /* the job can do without */
     if (logtree_make_attempt(j->run_dir, j->attempt, j->nproc, &j->e) < 0)
         return;
     snprintf(j->dir, sizeof j->dir, "%s/%s", j->run_dir, j->attempt);
     (void)open_logs(j);
 }
 
-static void done(void *ctx)
+static void attempt_done(void *ctx)
 {
     struct attempt_job *j = ctx;
     if (j->e.status || !j->o) {
-        close_all(j);
+        attempt_close_all(j);
         for (unsigned i = 0; i < 2 * j->nproc; i++)
             j->file_fd[i] = -1;
         j->filter_fd[1] = j->filter_fd[2] = j->events_fd = -1;
@@ -112,7 +112,7 @@ static void done(void *ctx)
     job_free(j);
 }
 
-static char *copy(const char *s, bool *failed)
+static char *attempt_copy(const char *s, bool *failed)
 {
     char *c = s ? strdup(s) : NULL;
     *failed |= s && !c;
@@ -132,12 +132,12 @@ int attempt_job_start(struct output *o, const char *attempt, struct el_err *e)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     bool failed = false;
     unsigned n = 2 * o->conf.nproc;
-    j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
+    j->job = (struct pool_job){.work = attempt_work, .done = attempt_done, .ctx = j};
     j->o = o;
-    j->base = copy(options->log_dir, &failed);
-    j->tmpdir = copy(o->conf.tmpdir, &failed);
-    j->run_id = copy(o->conf.run_id, &failed);
-    j->run_dir = copy(o->run_dir, &failed);
+    j->base = attempt_copy(options->log_dir, &failed);
+    j->tmpdir = attempt_copy(o->conf.tmpdir, &failed);
+    j->run_id = attempt_copy(o->conf.run_id, &failed);
+    j->run_dir = attempt_copy(o->run_dir, &failed);
     j->has_run = o->run_dir != NULL;
     j->chance = o->conf.seed;
     snprintf(j->attempt, sizeof j->attempt, "%s", attempt);

@@ -20,7 +20,7 @@ struct console_text {
     size_t len, room; /* room for text; behind it lies the tail that must always fit */
 };
 
-static void put(struct console_text *t, const char *s, size_t n)
+static void console_put(struct console_text *t, const char *s, size_t n)
 {
     if (n > t->room - t->len)
         n = t->room - t->len;
@@ -30,7 +30,7 @@ static void put(struct console_text *t, const char *s, size_t n)
 
 static void puts_all(struct console_text *t, const char *s)
 {
-    put(t, s, strlen(s));
+    console_put(t, s, strlen(s));
 }
 
 /* A whole character or nothing, so that cutting leaves valid JSON. */
@@ -38,11 +38,11 @@ static bool put_whole(struct console_text *t, const char *s, size_t n)
 {
     if (n > t->room - t->len)
         return false;
-    put(t, s, n);
+    console_put(t, s, n);
     return true;
 }
 
-static void put_json(struct console_text *t, const char *s)
+static void console_put_json(struct console_text *t, const char *s)
 {
     while (*s) {
         char escaped[8];
@@ -89,7 +89,7 @@ size_t console_line(char *to, size_t size, enum console_form form, enum el_level
         snprintf(head, sizeof head, "{\"time\":%lld.%03lld,\"level\":\"%s\",\"text\":\"", wall_ms / 1000,
                  wall_ms % 1000, levels[level].name);
         puts_all(&t, head);
-        put_json(&t, text);
+        console_put_json(&t, text);
         break;
     case CONSOLE_COLOUR:
         snprintf(head, sizeof head, "%selrun:\033[0m %s", levels[level].colour, levels[level].label);
@@ -136,7 +136,7 @@ size_t console_status_line(char *to, size_t size, const struct console_status *s
     len = len < room ? len : room;
     struct console_text t = {.v = to, .room = size - 1};
     puts_all(&t, colour ? dim : "");
-    put(&t, line, len);
+    console_put(&t, line, len);
     puts_all(&t, colour ? plain : "");
     to[t.len] = 0;
     return t.len;

@@ -44,7 +44,7 @@ static void make_way(struct console *c)
         c->before(c->before_ctx);
 }
 
-static int say(struct console *c, enum el_level level, const char *text)
+static int console_say(struct console *c, enum el_level level, const char *text)
 {
     char line[LINE_BYTES];
     size_t n = console_line(line, sizeof line, c->form, level, loop_wall_usec() / 1000, text);
@@ -60,17 +60,17 @@ static int say(struct console *c, enum el_level level, const char *text)
     return r;
 }
 
-static void on_log(void *ctx, enum el_level level, const char *text)
+static void console_on_log(void *ctx, enum el_level level, const char *text)
 {
     struct console *c = ctx;
     if (c->dropped) {
         char note[96];
         snprintf(note, sizeof note, "%lu lines of elrun are missing here: standard error did not take them",
                  c->dropped);
-        if (say(c, EL_WARN, note) == 0)
+        if (console_say(c, EL_WARN, note) == 0)
             c->dropped = 0;
     }
-    if (say(c, level, text) < 0)
+    if (console_say(c, level, text) < 0)
         c->dropped++;
 }
 
@@ -82,7 +82,7 @@ static bool same_place(void)
            out.st_ino == err.st_ino && out.st_rdev == err.st_rdev;
 }
 
-static unsigned columns(void)
+static unsigned console_io_columns(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
@@ -96,7 +96,7 @@ static bool in_foreground(void)
     return group < 0 || group == getpgrp();
 }
 
-static void show_status(void *ctx)
+static void console_show_status(void *ctx)
 {
     struct console *c = ctx;
     if (!c->terminal || !c->status_wanted)
@@ -109,7 +109,7 @@ static void show_status(void *ctx)
     char line[512] = "";
     el_usec now = loop_clock();
     if (in_foreground())
-        console_status_line(line, sizeof line, &c->status, now, columns(), c->colour);
+        console_status_line(line, sizeof line, &c->status, now, console_io_columns(), c->colour);
     sink_footer(c->sink[2], STDERR_FILENO, line);
     /* The next full second of the state's age. */
     el_usec age = now > c->status.since ? now - c->status.since : 0;
@@ -119,7 +119,7 @@ static void show_status(void *ctx)
 struct console *console_new(struct loop *l, const struct console_conf *conf, struct el_err *e)
 {
     struct console *c = calloc(1, sizeof *c);
-    if (!c || !(c->timer = loop_timer_new(l, show_status, c))) {
+    if (!c || !(c->timer = loop_timer_new(l, console_show_status, c))) {
         free(c);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
@@ -139,7 +139,7 @@ struct console *console_new(struct loop *l, const struct console_conf *conf, str
         console_free(c);
         return NULL;
     }
-    el_log_set(on_log, c, conf->quiet ? EL_WARN : conf->verbose ? EL_DEBUG : EL_INFO);
+    el_log_set(console_on_log, c, conf->quiet ? EL_WARN : conf->verbose ? EL_DEBUG : EL_INFO);
     return c;
 }
 
@@ -181,16 +181,16 @@ unsigned console_columns(const struct console *c)
 void console_status(struct console *c, const struct console_status *st)
 {
     c->status = st ? *st : (struct console_status){0};
-    show_status(c);
+    console_show_status(c);
 }
 
 void console_status_hide(struct console *c, bool hide)
 {
     c->hidden = hide;
-    show_status(c);
+    console_show_status(c);
 }
 
-static void on_flushed(void *ctx, size_t left_bytes)
+static void console_on_flushed(void *ctx, size_t left_bytes)
 {
     struct console *c = ctx;
     c->left += left_bytes;
@@ -204,8 +204,8 @@ static void flush_all(struct console *c, el_usec deadline)
     bool two = c->sink[1] != c->sink[2];
     c->flushing = two ? 2 : 1;
     if (two)
-        sink_flush(c->sink[1], deadline, on_flushed, c);
-    sink_flush(c->sink[2], deadline, on_flushed, c);
+        sink_flush(c->sink[1], deadline, console_on_flushed, c);
+    sink_flush(c->sink[2], deadline, console_on_flushed, c);
 }
 
 void console_finish(struct console *c, el_usec deadline, void (*fn)(void *ctx, size_t left_bytes), void *ctx)
@@ -237,14 +237,14 @@ void console_pause(struct console *c, el_usec deadline, void (*fn)(void *ctx), v
     c->paused = c->pausing = true;
     c->pause_fn = fn;
     c->pause_ctx = ctx;
-    show_status(c);
+    console_show_status(c);
     sink_flush(c->sink[2], deadline, on_paused, c);
 }
 
 void console_resume(struct console *c)
 {
     c->paused = false;
-    show_status(c);
+    console_show_status(c);
 }
 
 bool console_free(struct console *c)

@@ -38,7 +38,7 @@ void filter_free(struct filter *f)
     f->count = 0;
 }
 
-static bool contains(const char *hay, size_t n, const char *needle, size_t len)
+static bool filter_contains(const char *hay, size_t n, const char *needle, size_t len)
 {
     for (const char *at; n >= len && (at = memchr(hay, needle[0], n - len + 1));) {
         if (memcmp(at, needle, len) == 0)
@@ -52,7 +52,7 @@ static bool contains(const char *hay, size_t n, const char *needle, size_t len)
 bool filter_match(const struct filter *f, const char *line, size_t n)
 {
     for (unsigned i = 0; i < f->count; i++)
-        if (contains(line, n, f->text.v + f->needle[i].at, f->needle[i].len))
+        if (filter_contains(line, n, f->text.v + f->needle[i].at, f->needle[i].len))
             return true;
     return false;
 }
@@ -66,7 +66,7 @@ void filter_stream_init(struct filter_stream *s, struct el_mem *mem, const struc
 }
 
 /* Judges the line by what is held of it and passes that on. */
-static int judge(struct filter_stream *s, struct el_buf *out)
+static int filter_judge(struct filter_stream *s, struct el_buf *out)
 {
     bool take = filter_match(s->filter, s->held.v, s->held.len);
     s->judged = take ? FILTER_TAKE : FILTER_SKIP;
@@ -78,7 +78,7 @@ static int judge(struct filter_stream *s, struct el_buf *out)
 }
 
 /* Bytes of one line, its end included if `ends`. */
-static int feed_line(struct filter_stream *s, const char *bytes, size_t n, bool ends, struct el_buf *out)
+static int filter_feed_line(struct filter_stream *s, const char *bytes, size_t n, bool ends, struct el_buf *out)
 {
     size_t text = n - ends; /* without the newline */
     if (s->judged == FILTER_START) {
@@ -87,7 +87,7 @@ static int feed_line(struct filter_stream *s, const char *bytes, size_t n, bool 
             return -1;
         bytes += k;
         n -= k;
-        if ((ends || s->held.len == s->max) && judge(s, out) < 0)
+        if ((ends || s->held.len == s->max) && filter_judge(s, out) < 0)
             return -1;
     }
     if (s->judged == FILTER_TAKE && el_buf_put(out, bytes, n) < 0)
@@ -103,7 +103,7 @@ int filter_feed(struct filter_stream *s, const char *bytes, size_t n, struct el_
     while (bytes < end) {
         const char *nl = memchr(bytes, '\n', (size_t)(end - bytes));
         const char *stop = nl ? nl + 1 : end;
-        if (feed_line(s, bytes, (size_t)(stop - bytes), nl != NULL, out) < 0)
+        if (filter_feed_line(s, bytes, (size_t)(stop - bytes), nl != NULL, out) < 0)
             return -1;
         bytes = stop;
     }
@@ -114,7 +114,7 @@ int filter_end(struct filter_stream *s, struct el_buf *out)
 {
     int r = 0;
     if (s->held.len)
-        r = judge(s, out);
+        r = filter_judge(s, out);
     if (s->judged == FILTER_TAKE && el_buf_put(out, "\n", 1) < 0)
         r = -1;
     s->judged = FILTER_START;

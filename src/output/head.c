@@ -15,15 +15,15 @@ static char byte_at(const struct ring *r, uint64_t at)
     return r->v[(r->at + RING_BYTES - (size_t)(r->total - at)) % RING_BYTES];
 }
 
-static uint64_t first_of(const struct ring *r)
+static uint64_t head_first_of(const struct ring *r)
 {
     return r->total - r->len;
 }
 
 /* Where the line begins in which the header stands, at `at`, which may lie in the bytes that come next. */
-static uint64_t line_start(const struct ring *r, const char *bytes, uint64_t at)
+static uint64_t head_line_start(const struct ring *r, const char *bytes, uint64_t at)
 {
-    for (unsigned i = 0; i < PREFIX_MAX && at > first_of(r); i++, at--) {
+    for (unsigned i = 0; i < PREFIX_MAX && at > head_first_of(r); i++, at--) {
         char c = at > r->total ? bytes[at - 1 - r->total] : byte_at(r, at - 1);
         if (c == '\n' || c == '\r')
             break;
@@ -31,9 +31,9 @@ static uint64_t line_start(const struct ring *r, const char *bytes, uint64_t at)
     return at;
 }
 
-static void mark(struct head *h, const struct ring *r, const char *bytes, uint64_t at, el_usec now)
+static void head_mark(struct head *h, const struct ring *r, const char *bytes, uint64_t at, el_usec now)
 {
-    uint64_t line = line_start(r, bytes, at);
+    uint64_t line = head_line_start(r, bytes, at);
     if (h->marked && line - h->mark < CHAIN_BYTES && now - h->mark_at < HEAD_SOON)
         return;
     h->marked = true;
@@ -42,19 +42,19 @@ static void mark(struct head *h, const struct ring *r, const char *bytes, uint64
 }
 
 /* The headers in these bytes, one that began in the last ones among them. */
-static void look(struct head *h, const struct ring *r, const char *bytes, size_t n, el_usec now)
+static void head_look(struct head *h, const struct ring *r, const char *bytes, size_t n, el_usec now)
 {
     const char *from = bytes, *end = bytes + n;
     unsigned more = 0;
     while (h->matched && more < n && h->matched + more < HEADER_LEN && bytes[more] == HEADER[h->matched + more])
         more++;
     if (h->matched && h->matched + more == HEADER_LEN)
-        mark(h, r, bytes, r->total - h->matched, now);
+        head_mark(h, r, bytes, r->total - h->matched, now);
     h->matched = h->matched && more == n && h->matched + more < HEADER_LEN ? h->matched + more : 0;
     if (h->matched)
         return;
     for (const char *at; (at = memmem(from, (size_t)(end - from), HEADER, HEADER_LEN)); from = at + HEADER_LEN)
-        mark(h, r, bytes, r->total + (uint64_t)(at - bytes), now);
+        head_mark(h, r, bytes, r->total + (uint64_t)(at - bytes), now);
     for (unsigned k = HEADER_LEN - 1; k && !h->matched; k--) /* 'T' stands in it once only */
         if (k <= n && memcmp(end - k, HEADER, k) == 0)
             h->matched = k;
@@ -64,7 +64,7 @@ static void look(struct head *h, const struct ring *r, const char *bytes, size_t
 static void rescue(struct head *h, const struct ring *r, const char *bytes, size_t n)
 {
     bool kept = h->len && h->from == h->mark;
-    if (!h->marked || kept || !r->v || h->mark < first_of(r) || h->mark >= r->total ||
+    if (!h->marked || kept || !r->v || h->mark < head_first_of(r) || h->mark >= r->total ||
         r->total + n <= h->mark + RING_BYTES)
         return;
     if (!h->v && !(h->v = el_alloc(h->mem, HEAD_BYTES)))
@@ -80,7 +80,7 @@ static void rescue(struct head *h, const struct ring *r, const char *bytes, size
 void head_put(struct head *h, const struct ring *r, const char *bytes, size_t n, el_usec now)
 {
     rescue(h, r, bytes, n);
-    look(h, r, bytes, n, now);
+    head_look(h, r, bytes, n, now);
     rescue(h, r, bytes, n); /* a header that the last chunk broke off */
     if (h->marked && now - h->mark_at <= HEAD_SOON)
         h->mark_soon = r->total + n;
@@ -90,7 +90,7 @@ void head_put(struct head *h, const struct ring *r, const char *bytes, size_t n,
 
 size_t head_join(const struct head *h, const struct ring *r, char *to)
 {
-    uint64_t first = first_of(r);
+    uint64_t first = head_first_of(r);
     size_t n = 0;
     if (h->len && h->from < first && r->total <= h->soon + LATER_BYTES) {
         n = h->from + h->len > first ? (size_t)(first - h->from) : h->len;

@@ -10,7 +10,7 @@ void line_init(struct line *l, struct el_mem *mem, const char *prefix, size_t ma
 }
 
 /* A piece of a line; the prefix goes in front of its first one. */
-static int emit(struct line *l, const char *bytes, size_t n, struct el_buf *out)
+static int line_emit(struct line *l, const char *bytes, size_t n, struct el_buf *out)
 {
     if (!el_buf_reserve(out, l->prefix_len + l->held.len + n))
         return -1;
@@ -29,13 +29,13 @@ int line_feed(struct line *l, const char *bytes, size_t n, struct el_buf *out)
     while (!l->prefix_len && whole && bytes[whole - 1] != '\n')
         whole--;
     if (!l->prefix_len && whole) { /* nothing is put between lines: all that are whole go as one piece */
-        if (emit(l, bytes, whole, out) < 0)
+        if (line_emit(l, bytes, whole, out) < 0)
             return -1;
         l->mid = false;
         bytes += whole;
     }
     for (const char *nl; bytes < end && (nl = memchr(bytes, '\n', (size_t)(end - bytes))); bytes = nl + 1) {
-        if (emit(l, bytes, (size_t)(nl + 1 - bytes), out) < 0)
+        if (line_emit(l, bytes, (size_t)(nl + 1 - bytes), out) < 0)
             return -1;
         l->mid = false;
     }
@@ -45,7 +45,7 @@ int line_feed(struct line *l, const char *bytes, size_t n, struct el_buf *out)
         return 0;
     if (!l->mid && n <= l->max - l->held.len)
         return el_buf_put(&l->held, bytes, n);
-    if (emit(l, bytes, n, out) < 0)
+    if (line_emit(l, bytes, n, out) < 0)
         return -1;
     l->mid = true;
     return 0;
@@ -55,7 +55,7 @@ int line_pass(struct line *l, struct el_buf *out)
 {
     if (!l->held.len)
         return 0;
-    if (emit(l, NULL, 0, out) < 0)
+    if (line_emit(l, NULL, 0, out) < 0)
         return -1;
     l->mid = true;
     return 0;

@@ -16,7 +16,7 @@
 #define DEPTH_MAX   6
 #define PROBE_BYTES 4096
 
-static int cannot(struct el_err *e, int sys, const char *what, const char *path)
+static int logtree_cannot(struct el_err *e, int sys, const char *what, const char *path)
 {
     if (sys == ENOTDIR || sys == EEXIST)
         return el_fail_sys(e, EL_EXIT_CANTCREAT, ENOTDIR, "log directory %s", path);
@@ -24,12 +24,12 @@ static int cannot(struct el_err *e, int sys, const char *what, const char *path)
 }
 
 /* mkdir -p */
-static int make_path(const char *path, struct el_err *e)
+static int logtree_make_path(const char *path, struct el_err *e)
 {
     char part[PATH_MAX];
     size_t n = strlen(path);
     if (n >= sizeof part)
-        return cannot(e, ENAMETOOLONG, "make", path);
+        return logtree_cannot(e, ENAMETOOLONG, "make", path);
     for (size_t i = 1; i <= n; i++) {
         if (i < n && path[i] != '/')
             continue;
@@ -42,7 +42,7 @@ static int make_path(const char *path, struct el_err *e)
         int sys = errno;
         if (sys != EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
             continue;
-        return cannot(e, sys, "make", part);
+        return logtree_cannot(e, sys, "make", part);
     }
     return 0;
 }
@@ -53,10 +53,10 @@ static int probe_room(const char *dir, struct el_err *e)
     char path[PATH_MAX];
     static const char zeros[PROBE_BYTES];
     if (snprintf(path, sizeof path, "%s/.room", dir) >= (int)sizeof path)
-        return cannot(e, ENAMETOOLONG, "write to", dir);
+        return logtree_cannot(e, ENAMETOOLONG, "write to", dir);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        return cannot(e, errno, "write to", dir);
+        return logtree_cannot(e, errno, "write to", dir);
     ssize_t n = write(fd, zeros, sizeof zeros);
     int sys = n < 0 ? errno : ENOSPC;
     if (close(fd) < 0 && n == PROBE_BYTES) {
@@ -64,7 +64,7 @@ static int probe_room(const char *dir, struct el_err *e)
         sys = errno;
     }
     unlink(path);
-    return n == PROBE_BYTES ? 0 : cannot(e, sys, "write to", dir);
+    return n == PROBE_BYTES ? 0 : logtree_cannot(e, sys, "write to", dir);
 }
 
 typedef size_t name_fn(char to[LOGTREE_NAME_MAX], const char *run_id, uint64_t chance);
@@ -84,17 +84,17 @@ static char *make_fresh(const char *parent, name_fn *fn, const char *run_id, uin
     for (int i = 0; i < NAME_TRIES; i++) {
         fn(name, run_id, el_rng_next(&rng));
         if (snprintf(path, sizeof path, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) >= (int)sizeof path)
-            return cannot(e, ENAMETOOLONG, "make a directory in", parent), NULL;
+            return logtree_cannot(e, ENAMETOOLONG, "make a directory in", parent), NULL;
         if (mkdir(path, mode) == 0) {
             char *copy = strdup(path);
             if (!copy)
-                cannot(e, ENOMEM, "make", path);
+                logtree_cannot(e, ENOMEM, "make", path);
             return copy;
         }
         if (errno != EEXIST)
-            return cannot(e, errno, "make a directory in", parent), NULL;
+            return logtree_cannot(e, errno, "make a directory in", parent), NULL;
     }
-    return cannot(e, EEXIST, "make a directory in", parent), NULL;
+    return logtree_cannot(e, EEXIST, "make a directory in", parent), NULL;
 }
 
 int logtree_make_run(const char *base, const char *tmpdir, const char *run_id, uint64_t chance, char **run_dir,
@@ -106,17 +106,17 @@ int logtree_make_run(const char *base, const char *tmpdir, const char *run_id, u
     if (!base) {
         const char *in = tmpdir && tmpdir[0] ? tmpdir : "/tmp";
         if (!realpath(in, real))
-            cannot(e, errno, "use", in);
+            logtree_cannot(e, errno, "use", in);
         else
             *temporary = make_fresh(real, temporary_name, NULL, chance, 0700, e);
         if (!*temporary)
             return in == tmpdir ? el_prefix(e, "TMPDIR") : -1;
         parent = *temporary;
     } else {
-        if (make_path(base, e) < 0)
+        if (logtree_make_path(base, e) < 0)
             return -1;
         if (!realpath(base, real))
-            return cannot(e, errno, "use", base);
+            return logtree_cannot(e, errno, "use", base);
         parent = real;
     }
     *run_dir = make_fresh(parent, logtree_run_name, run_id, chance, 0700, e);
@@ -148,15 +148,15 @@ int logtree_make_attempt(const char *run_dir, const char *attempt, unsigned npro
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", run_dir, attempt);
     if (n < 0 || n + 16 >= (int)sizeof path)
-        return cannot(e, ENAMETOOLONG, "make a directory in", run_dir);
+        return logtree_cannot(e, ENAMETOOLONG, "make a directory in", run_dir);
     /* Somebody may have cleared the log directory since the last attempt: that must not keep the job from restarting.
      */
-    if (make_path(path, e) < 0)
+    if (logtree_make_path(path, e) < 0)
         return -1;
     for (unsigned rank = 0; rank < nproc; rank++) {
         snprintf(path + n, sizeof path - (size_t)n, "/%u", rank);
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            return cannot(e, errno, "make", path);
+            return logtree_cannot(e, errno, "make", path);
     }
     /* Some file systems know no links; the logs are there without it. */
     (void)point_latest(run_dir, attempt);
@@ -174,7 +174,7 @@ int logtree_open(const char *path, struct el_err *e)
 /* One entry of a directory: a file with bytes, an empty one, … */
 enum logtree_entry { ENTRY_DIR, ENTRY_EMPTY, ENTRY_CONTENT };
 
-static enum logtree_entry entry_kind(int dir, const char *name)
+static enum logtree_entry logtree_entry_kind(int dir, const char *name)
 {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -199,7 +199,7 @@ static bool walk(int fd, bool sweep, int depth)
     for (struct dirent *at; empty && (at = readdir(d));) {
         if (strcmp(at->d_name, ".") == 0 || strcmp(at->d_name, "..") == 0)
             continue;
-        enum logtree_entry kind = entry_kind(fd, at->d_name);
+        enum logtree_entry kind = logtree_entry_kind(fd, at->d_name);
         if (kind == ENTRY_DIR)
             empty = walk(openat(fd, at->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), sweep, depth + 1);
         else
@@ -222,7 +222,7 @@ bool logtree_remove_empty(const char *temporary)
     return walk(open_dir(temporary), false, 0) && walk(open_dir(temporary), true, 0) && rmdir(temporary) == 0;
 }
 
-static long read_end(int fd, char *to, size_t size, uint64_t *total_bytes)
+static long logtree_read_end(int fd, char *to, size_t size, uint64_t *total_bytes)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -253,7 +253,7 @@ long logtree_tail(const char *path, char *to, size_t size, uint64_t *total_bytes
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -1;
-    long got = read_end(fd, to, size, total_bytes);
+    long got = logtree_read_end(fd, to, size, total_bytes);
     int sys = errno;
     close(fd);
     errno = sys;

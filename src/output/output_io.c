@@ -172,7 +172,7 @@ static void tell_drained(struct output *o)
 static void go_on_finishing(struct output *o);
 static void on_finish_deadline(void *ctx);
 
-static void on_soon(void *ctx)
+static void output_on_soon(void *ctx)
 {
     struct output *o = ctx;
     if (o->kick) {
@@ -196,7 +196,7 @@ static bool make_timers(struct output *o)
     bool made = (o->tick = loop_timer_new(o->loop, streams_on_tick, o)) != NULL;
     made = made && (o->parts = loop_timer_new(o->loop, streams_show_parts, o));
     made = made && (o->late = loop_timer_new(o->loop, streams_on_late, o));
-    made = made && (o->soon = loop_timer_new(o->loop, on_soon, o));
+    made = made && (o->soon = loop_timer_new(o->loop, output_on_soon, o));
     made = made && (o->finish_timer = loop_timer_new(o->loop, on_finish_deadline, o));
     for (int k = 0; made && k < 2; k++)
         made = (o->mouths[k].timer = loop_timer_new(o->loop, mouth_on_timer, &o->mouths[k])) != NULL;
@@ -446,7 +446,7 @@ void output_swept(struct output *o, bool removed)
     finished(o, removed ? NULL : o->temporary);
 }
 
-static void sweep(struct output *o)
+static void output_sweep(struct output *o)
 {
     if (o->finish == FINISH_DONE)
         return;
@@ -455,10 +455,10 @@ static void sweep(struct output *o)
         finished(o, o->temporary);
 }
 
-static void on_flushed(void *ctx, size_t left)
+static void output_on_flushed(void *ctx, size_t left)
 {
     (void)left;
-    sweep(ctx);
+    output_sweep(ctx);
 }
 
 static void go_on_finishing(struct output *o)
@@ -468,9 +468,9 @@ static void go_on_finishing(struct output *o)
     o->finish = FINISH_FLUSH;
     forget_attempt(o);
     if (o->files)
-        sink_flush(o->files, EL_NEVER, on_flushed, o);
+        sink_flush(o->files, EL_NEVER, output_on_flushed, o);
     else
-        sweep(o);
+        output_sweep(o);
 }
 
 static void on_finish_deadline(void *ctx)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_word(char c, bool first)
+static bool prefix_is_word(char c, bool first)
 {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (!first && c >= '0' && c <= '9');
 }
@@ -13,13 +13,13 @@ static bool is_word(char c, bool first)
 static size_t word_len(const char *s)
 {
     size_t n = 0;
-    while (is_word(s[n], n == 0))
+    while (prefix_is_word(s[n], n == 0))
         n++;
     return n;
 }
 
 /* The value of a macro; number is room for those that are numbers.  NULL: no such macro. */
-static const char *value_of(const char *name, size_t n, const struct prefix_values *v, char number[16])
+static const char *prefix_value_of(const char *name, size_t n, const struct prefix_values *v, char number[16])
 {
     if (n == 9 && memcmp(name, "role_name", n) == 0)
         return v->role_name;
@@ -43,7 +43,7 @@ static const char *macro_at(const char *t, const struct prefix_values *v, char n
     bool braces = t[1] == '{';
     const char *name = t + 1 + braces;
     size_t n = word_len(name);
-    const char *value = n && (!braces || name[n] == '}') ? value_of(name, n, v, number) : NULL;
+    const char *value = n && (!braces || name[n] == '}') ? prefix_value_of(name, n, v, number) : NULL;
     if (!value)
         return "$";
     *used = (size_t)(name - t) + n + braces;

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-static struct route decide(const struct route_in *in)
+static struct route route_of_stream(const struct route_in *in)
 {
     if (in->teed && in->shown)
         return (struct route){
@@ -28,7 +28,7 @@ static struct route decide(const struct route_in *in)
 
 struct route route_decide(const struct route_in *in)
 {
-    struct route r = decide(in);
+    struct route r = route_of_stream(in);
     bool read = r.kind == ROUTE_PIPE || r.kind == ROUTE_PTY;
     assert(read || (!r.to_file && !r.to_console && !r.to_filter));
     assert(!r.raw || r.to_console);

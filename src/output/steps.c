@@ -7,7 +7,7 @@ enum { SUB = 16, DIGITS_MAX = 18 };
 
 /* --- the pattern --- */
 
-static int add(char *to, size_t *n, char c, struct el_err *e)
+static int steps_add(char *to, size_t *n, char c, struct el_err *e)
 {
     if (c == ' ' && *n && to[*n - 1] == ' ')
         return 0;
@@ -33,8 +33,8 @@ int steps_pattern_parse(struct steps_pattern *p, const char *text, struct el_err
         glued |= place && at > text && at[-1] >= '0' && at[-1] <= '9';
         number |= place;
         at += percent || place;
-        if (!place && add(number ? made.after : made.before, number ? &made.after_len : &made.before_len,
-                          (char)(c == '\t' ? ' ' : c), e))
+        if (!place && steps_add(number ? made.after : made.before, number ? &made.after_len : &made.before_len,
+                                (char)(c == '\t' ? ' ' : c), e))
             return -1;
     }
     /* A blank in front would only have to be there: nothing is lost without it, and the search begins at a letter. */
@@ -58,7 +58,7 @@ int steps_pattern_parse(struct steps_pattern *p, const char *text, struct el_err
 
 enum { MATCH_NO = -1, MATCH_MORE = 0 };
 
-static bool is_blank(char c)
+static bool steps_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -71,24 +71,24 @@ static bool literal(const char *text, size_t len, const char *bytes, size_t n, s
             *more = true;
             return false;
         }
-        if (text[i] != (is_blank(bytes[*at]) ? ' ' : bytes[*at]))
+        if (text[i] != (steps_is_blank(bytes[*at]) ? ' ' : bytes[*at]))
             return false;
         (*at)++;
-        while (text[i] == ' ' && *at < n && is_blank(bytes[*at]))
+        while (text[i] == ' ' && *at < n && steps_is_blank(bytes[*at]))
             (*at)++;
     }
     return true;
 }
 
 /* Does a match begin at bytes[0]?  Its length and *number, MATCH_NO, or MATCH_MORE: that depends on what follows. */
-static long match(const struct steps_pattern *p, const char *bytes, size_t n, uint64_t *number)
+static long steps_match(const struct steps_pattern *p, const char *bytes, size_t n, uint64_t *number)
 {
     size_t at = 0, digits = 0;
     bool more = false;
     uint64_t v = 0;
     if (!literal(p->before, p->before_len, bytes, n, &at, &more))
         return more ? MATCH_MORE : MATCH_NO;
-    while (at < n && is_blank(bytes[at]))
+    while (at < n && steps_is_blank(bytes[at]))
         at++;
     for (; at < n && bytes[at] >= '0' && bytes[at] <= '9'; at++, digits++)
         if (digits < DIGITS_MAX)
@@ -116,7 +116,7 @@ static void saw_first(struct steps *s, uint64_t number)
     s->last_at = 0;
 }
 
-static void saw(struct steps *s, uint64_t number)
+static void steps_saw(struct steps *s, uint64_t number)
 {
     struct steps_sum *sum = &s->sum;
     uint64_t forward = number - s->last, old = 0;
@@ -151,19 +151,19 @@ static size_t search(struct steps *s, const char *bytes, size_t n, size_t starts
         if (!hit)
             return starts;
         at = (size_t)(hit - bytes);
-        long len = match(&s->pattern, hit, n - at, &number);
+        long len = steps_match(&s->pattern, hit, n - at, &number);
         if (len == MATCH_MORE) {
             *open = true;
             return at;
         }
         if (len > 0)
-            saw(s, number);
+            steps_saw(s, number);
         at += len > 0 ? (size_t)len : 1;
     }
     return at;
 }
 
-static void keep(struct steps_carry *c, const char *bytes, size_t n)
+static void steps_keep(struct steps_carry *c, const char *bytes, size_t n)
 {
     c->n = n <= STEPS_CARRY_MAX ? n : 0;
     memmove(c->v, bytes, c->n);
@@ -177,7 +177,7 @@ static size_t search_carry(struct steps *s, struct steps_carry *c, const char *b
     memcpy(c->v + old, bytes, take);
     size_t at = search(s, c->v, old + take, old, &open);
     if (open && take == n) {
-        keep(c, c->v + at, old + take - at);
+        steps_keep(c, c->v + at, old + take - at);
         return n;
     }
     c->n = 0; /* undecided though so much follows: no line of a step */
@@ -186,7 +186,7 @@ static size_t search_carry(struct steps *s, struct steps_carry *c, const char *b
 
 /* --- the times --- */
 
-static unsigned bucket_of(el_usec d)
+static unsigned steps_bucket_of(el_usec d)
 {
     unsigned power = 4;
     if (d < SUB)
@@ -246,13 +246,13 @@ void steps_feed(struct steps *s, int which, const char *bytes, size_t n, el_usec
     if (from < n) {
         size_t at = from + search(s, bytes + from, n - from, n - from, &open);
         if (open)
-            keep(c, bytes + at, n - at);
+            steps_keep(c, bytes + at, n - at);
     }
     if (!s->seen || (!s->advanced && !began))
         return;
     /* Lines that came together share their time: a pipe is read when there is time, not line by line. */
     if (s->advanced && s->last_at && now > s->last_at) {
-        s->count[bucket_of((now - s->last_at) / s->advanced)] += s->advanced;
+        s->count[steps_bucket_of((now - s->last_at) / s->advanced)] += s->advanced;
         s->sum.step = median(s);
     }
     s->last_at = now;

@@ -22,11 +22,11 @@
 #define SHOW_US     EL_MS(500) /* so long a part of a line waits for its rest before it is shown: a bar, a question */
 #define HOLD_US     EL_MS(200) /* how long the others wait for the end of a line longer than the buffer */
 
-static void pump(struct stream *s);
+static void stream_pump(struct stream *s);
 
 /* --- lists and states --------------------------------------------------------------------------------------------- */
 
-static void append(struct stream_list *list, struct stream *s)
+static void stream_append(struct stream_list *list, struct stream *s)
 {
     s->next = NULL;
     *list->tail = s;
@@ -62,11 +62,11 @@ static void set_state(struct stream *s, enum stream_state state)
         loop_fd_set(s->watch, state == STREAM_WATCHED ? LOOP_READ : 0);
     s->state = state;
     if (state == STREAM_BLOCKED)
-        append(&o->blocked, s);
+        stream_append(&o->blocked, s);
     if (state == STREAM_RESTING) {
         if (!o->resting.head)
             loop_timer_at(o->tick, loop_clock() + REST_US);
-        append(&o->resting, s);
+        stream_append(&o->resting, s);
     }
 }
 
@@ -87,22 +87,22 @@ static void lost(struct output *o)
     o->told_lost = true;
 }
 
-static void put(struct output *o, struct sink *sink, int fd, const char *bytes, size_t n)
+static void stream_put(struct output *o, struct sink *sink, int fd, const char *bytes, size_t n)
 {
     if (sink_put(sink, fd, bytes, n) < 0)
         lost(o);
 }
 
-static void put_text(struct stream *s, struct sink *sink, int fd, int fed)
+static void stream_put_text(struct stream *s, struct sink *sink, int fd, int fed)
 {
     if (fed < 0)
         lost(s->o);
-    put(s->o, sink, fd, s->o->text.v, s->o->text.len);
+    stream_put(s->o, sink, fd, s->o->text.v, s->o->text.len);
     s->o->text.len = 0;
 }
 
 /* Whoever is in the middle of a line keeps the console until its end. */
-static void hold(struct stream *s)
+static void stream_hold(struct stream *s)
 {
     struct output *o = s->o;
     struct mouth *m = o->mouth[s->which];
@@ -126,21 +126,21 @@ static void break_line(struct mouth *m)
 {
     struct stream *s = m->holder;
     m->holder = NULL;
-    put(s->o, m->sink, s->which, "\n", 1);
+    stream_put(s->o, m->sink, s->which, "\n", 1);
     s->broken = s->shown;
     s->line.mid = s->line.mid && !s->shown;
     s->shown = false;
 }
 
-static void say(struct stream *s, int fed)
+static void stream_say(struct stream *s, int fed)
 {
     struct mouth *m = s->o->mouth[s->which];
     if (m->holder && m->holder != s && s->o->text.len)
         break_line(m); /* s does not wait for what is shown in parts; else it is given up */
     if (s->o->text.len)
         m->open = s->route.raw && s->o->text.v[s->o->text.len - 1] != '\n';
-    put_text(s, m->sink, s->which, fed);
-    hold(s);
+    stream_put_text(s, m->sink, s->which, fed);
+    stream_hold(s);
 }
 
 static void deliver(struct stream *s, const char *bytes, size_t n)
@@ -153,9 +153,9 @@ static void deliver(struct stream *s, const char *bytes, size_t n)
     if (s->watched)
         steps_feed(o->steps, s->which, bytes, n, loop_clock());
     if (s->route.to_file)
-        put(o, o->files, s->file_fd, bytes, n);
+        stream_put(o, o->files, s->file_fd, bytes, n);
     if (s->route.to_filter && o->filter_fd[s->which] >= 0)
-        put_text(s, o->files, o->filter_fd[s->which], filter_feed(&s->filtered, bytes, n, &o->text));
+        stream_put_text(s, o->files, o->filter_fd[s->which], filter_feed(&s->filtered, bytes, n, &o->text));
     if (!s->route.to_console || o->console_dead[s->which])
         return;
     if (s->broken && n && *bytes == '\n') { /* it has its end already */
@@ -174,7 +174,7 @@ static void deliver(struct stream *s, const char *bytes, size_t n)
         o->parts_armed = true;
         loop_timer_at(o->parts, s->held_at + SHOW_US);
     }
-    say(s, fed);
+    stream_say(s, fed);
 }
 
 /* Is shown, once it is old enough.  Returns when to look again. */
@@ -190,7 +190,7 @@ static el_usec show_part(struct stream *s, el_usec now)
         return now + SHOW_US;
     int fed = line_pass(&s->line, &s->o->text);
     s->shown = true;
-    say(s, fed);
+    stream_say(s, fed);
     return EL_NEVER;
 }
 
@@ -214,7 +214,7 @@ void output_break_line(struct output *o)
     if (m->holder && m->holder->shown)
         break_line(m);
     if (m->open)
-        put(o, m->sink, 2, "\n", 1);
+        stream_put(o, m->sink, 2, "\n", 1);
     m->open = false;
 }
 
@@ -225,7 +225,7 @@ static bool pass_old_part(struct stream *s)
         return false;
     if (loop_clock() < s->held_at + PART_US)
         return true;
-    say(s, line_pass(&s->line, &s->o->text));
+    stream_say(s, line_pass(&s->line, &s->o->text));
     return false;
 }
 
@@ -258,14 +258,14 @@ static void close_file(struct stream *s)
     s->file_fd = -1;
 }
 
-static void end(struct stream *s)
+static void stream_end(struct stream *s)
 {
     struct output *o = s->o;
     leave_lists(s);
     if (s->route.to_filter && o->filter_fd[s->which] >= 0)
-        put_text(s, o->files, o->filter_fd[s->which], filter_end(&s->filtered, &o->text));
+        stream_put_text(s, o->files, o->filter_fd[s->which], filter_end(&s->filtered, &o->text));
     if (s->route.to_console && !o->console_dead[s->which])
-        say(s, line_end(&s->line, !s->route.raw, &o->text));
+        stream_say(s, line_end(&s->line, !s->route.raw, &o->text));
     loop_fd_free(s->watch);
     s->watch = NULL;
     if (s->read_fd >= 0)
@@ -279,7 +279,7 @@ static void end(struct stream *s)
 }
 
 /* Reads one buffer.  Length, 0 at the end, -1 if there is nothing now. */
-static ssize_t read_some(struct stream *s)
+static ssize_t stream_read_some(struct stream *s)
 {
     for (;;) {
         ssize_t n = read(s->read_fd, s->o->scratch, s->read_max);
@@ -293,7 +293,7 @@ static ssize_t read_some(struct stream *s)
 }
 
 /* Called with s in no list. */
-static void pump(struct stream *s)
+static void stream_pump(struct stream *s)
 {
     size_t got = 0;
     ssize_t n = 0;
@@ -302,8 +302,8 @@ static void pump(struct stream *s)
             set_state(s, STREAM_BLOCKED);
             return;
         }
-        if ((n = read_some(s)) == 0) {
-            end(s);
+        if ((n = stream_read_some(s)) == 0) {
+            stream_end(s);
             return;
         }
         if (n > 0) {
@@ -317,7 +317,7 @@ static void pump(struct stream *s)
     if (n < 0)
         s->owed = 0;
     if (s->exited && !s->owed && loop_clock() >= s->exited_at + LINGER_US) {
-        end(s);
+        stream_end(s);
         return;
     }
     set_state(s, (got && !more) || part ? STREAM_RESTING : STREAM_WATCHED);
@@ -328,7 +328,7 @@ static void on_readable(void *ctx, unsigned events)
     (void)events;
     struct stream *s = ctx;
     if (s->state == STREAM_WATCHED)
-        pump(s);
+        stream_pump(s);
 }
 
 void streams_on_tick(void *ctx)
@@ -336,7 +336,7 @@ void streams_on_tick(void *ctx)
     struct output *o = ctx;
     for (struct stream *s = take_all(&o->resting), *next; s; s = next) {
         next = s->next;
-        pump(s);
+        stream_pump(s);
     }
 }
 
@@ -344,7 +344,7 @@ void streams_unblock(struct output *o)
 {
     for (struct stream *s = take_all(&o->blocked), *next; s; s = next) {
         next = s->next;
-        pump(s);
+        stream_pump(s);
     }
 }
 
@@ -357,7 +357,7 @@ static bool look_late(struct stream *s, el_usec now)
         return true;
     s->forced = s->forced || now >= s->exited_at + s->o->conf.stall_max;
     leave_lists(s);
-    pump(s);
+    stream_pump(s);
     return !stream_ended(s);
 }
 
@@ -487,13 +487,13 @@ void stream_exited(struct stream *s)
     s->exited = true;
     s->exited_at = loop_clock();
     if (s->read_fd < 0) {
-        end(s);
+        stream_end(s);
         return;
     }
     int left = 0;
     s->owed = ioctl(s->read_fd, FIONREAD, &left) == 0 && left > 0 ? (size_t)left : 0;
     leave_lists(s);
-    pump(s);
+    stream_pump(s);
     if (stream_ended(s) || s->o->late_armed)
         return;
     s->o->late_armed = true;
@@ -504,7 +504,7 @@ void stream_abort(struct stream *s)
 {
     stream_started(s);
     if (s->state != STREAM_OFF && s->state != STREAM_ENDED)
-        end(s);
+        stream_end(s);
     else
         close_file(s);
 }

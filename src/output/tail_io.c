@@ -10,7 +10,8 @@
 
 #define FILE_LOOK_BYTES ((size_t)1 << 20)
 
-/* One request.  work() touches nothing but `one` and its bytes; the answer may have been given before it is done. */
+/* One request.  tail_work() touches nothing but `one` and its bytes; the answer may have been given before it is done.
+ */
 struct tails {
     struct pool_job job;
     struct output *o; /* NULL: the output is gone */
@@ -53,7 +54,7 @@ static void unlink_tails(struct tails *t)
     t->o = NULL;
 }
 
-static void answer(struct tails *t)
+static void tail_answer(struct tails *t)
 {
     t->answered = true;
     loop_timer_free(t->timer);
@@ -66,7 +67,7 @@ static void answer(struct tails *t)
 }
 
 /* The last bytes, and in front of them the beginning of a traceback whose message fills them. */
-static void read_file(struct tail_one *one)
+static void tail_read_file(struct tail_one *one)
 {
     one->got = logtree_tail(one->path, one->bytes, RING_BYTES, &one->total);
     char *text = one->got == RING_BYTES ? malloc(FILE_LOOK_BYTES) : NULL;
@@ -84,15 +85,15 @@ static void read_file(struct tail_one *one)
     free(text);
 }
 
-static void work(void *ctx)
+static void tail_work(void *ctx)
 {
     struct tails *t = ctx;
     for (int k = 0; k < 2; k++)
         if (t->one[k].from_file)
-            read_file(&t->one[k]);
+            tail_read_file(&t->one[k]);
 }
 
-static void done(void *ctx)
+static void tail_done(void *ctx)
 {
     struct tails *t = ctx;
     t->running = false;
@@ -109,15 +110,15 @@ static void done(void *ctx)
         one->tail.bytes = one->tail.len ? one->bytes : NULL;
         one->tail.total_bytes = one->got < 0 ? 0 : one->total;
     }
-    answer(t);
+    tail_answer(t);
 }
 
-static void on_timer(void *ctx)
+static void tail_on_timer(void *ctx)
 {
-    answer(ctx);
+    tail_answer(ctx);
 }
 
-static void look(struct tail_one *one, const struct output *o, const struct stream *s)
+static void tail_look(struct tail_one *one, const struct output *o, const struct stream *s)
 {
     const char *dir = o->ranks[s->rank].dir;
     bool logged = dir && (s->route.to_file || s->route.kind == ROUTE_FILE);
@@ -128,7 +129,7 @@ static void look(struct tail_one *one, const struct output *o, const struct stre
     case ROUTE_NULL: one->tail.from = OUTPUT_TAIL_NULL_DEVICE; break;
     case ROUTE_FILE:
         one->from_file = logged;
-        one->tail.from = logged ? OUTPUT_TAIL_TIMEOUT : OUTPUT_TAIL_UNREADABLE; /* until done() knows better */
+        one->tail.from = logged ? OUTPUT_TAIL_TIMEOUT : OUTPUT_TAIL_UNREADABLE; /* until tail_done() knows better */
         break;
     case ROUTE_PIPE:
     case ROUTE_PTY:
@@ -191,7 +192,7 @@ int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline
 {
     assert(local_rank < o->conf.nproc);
     struct tails *t = calloc(1, sizeof *t);
-    if (!t || !(t->timer = loop_timer_new(o->loop, on_timer, t))) {
+    if (!t || !(t->timer = loop_timer_new(o->loop, tail_on_timer, t))) {
         free(t);
         return -1;
     }
@@ -199,11 +200,11 @@ int output_tails_collect(struct output *o, unsigned local_rank, el_usec deadline
     t->rank = local_rank;
     t->fn = fn;
     t->ctx = ctx;
-    t->job = (struct pool_job){.work = work, .done = done, .ctx = t};
+    t->job = (struct pool_job){.work = tail_work, .done = tail_done, .ctx = t};
     t->next = o->tails;
     o->tails = t;
     for (int k = 0; k < 2; k++)
-        look(&t->one[k], o, &o->ranks[local_rank].stream[k]);
+        tail_look(&t->one[k], o, &o->ranks[local_rank].stream[k]);
     bool files = t->one[0].from_file || t->one[1].from_file;
     t->running = files && pool_run(o->pool, &t->job, NULL) == 0;
     for (int k = 0; files && !t->running && k < 2; k++)
@@ -218,6 +219,6 @@ void tails_forget(struct output *o)
     while (o->tails) {
         struct tails *t = o->tails;
         unlink_tails(t);
-        answer(t);
+        tail_answer(t);
     }
 }

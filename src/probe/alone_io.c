@@ -29,7 +29,7 @@ struct alone_alone {
 
 /* --- the line at the bottom --- */
 
-static void show(void *ctx)
+static void alone_show(void *ctx)
 {
     struct alone_alone *a = ctx;
     char line[160];
@@ -50,10 +50,10 @@ static void on_progress(void *ctx, const char *what)
 {
     struct alone_alone *a = ctx;
     snprintf(a->what, sizeof a->what, "%s", what);
-    show(a);
+    alone_show(a);
 }
 
-static void on_log(void *ctx, enum el_level level, const char *text)
+static void alone_on_log(void *ctx, enum el_level level, const char *text)
 {
     struct alone_alone *a = ctx;
     char line[2100];
@@ -61,19 +61,19 @@ static void on_log(void *ctx, enum el_level level, const char *text)
     sink_put(a->sink, STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-static void on_flushed(void *ctx, size_t left_bytes)
+static void alone_on_flushed(void *ctx, size_t left_bytes)
 {
     (void)left_bytes;
     loop_stop(((struct alone_alone *)ctx)->loop);
 }
 
-static void end(struct alone_alone *a)
+static void alone_end(struct alone_alone *a)
 {
     loop_timer_at(a->show, EL_NEVER);
     loop_timer_at(a->deadline, EL_NEVER);
     a->result->elapsed = loop_clock() - a->began;
     if (a->sink)
-        sink_flush(a->sink, loop_clock() + FLUSH_LIMIT, on_flushed, a);
+        sink_flush(a->sink, loop_clock() + FLUSH_LIMIT, alone_on_flushed, a);
     else
         loop_stop(a->loop);
 }
@@ -85,19 +85,19 @@ static void on_local_done(void *ctx, bool last)
     struct alone_alone *a = ctx;
     a->last = true;
     if (last || a->result->signal || a->result->timed_out)
-        end(a);
+        alone_end(a);
     else
         probe_node_local(a->node, true);
 }
 
-static void on_deadline(void *ctx)
+static void alone_on_deadline(void *ctx)
 {
     struct alone_alone *a = ctx;
     a->result->timed_out = true;
     probe_node_stop(a->node);
 }
 
-static void on_signal(void *ctx, const struct signalfd_siginfo *si)
+static void alone_on_signal(void *ctx, const struct signalfd_siginfo *si)
 {
     struct alone_alone *a = ctx;
     if (si->ssi_signo == SIGCHLD) {
@@ -110,22 +110,22 @@ static void on_signal(void *ctx, const struct signalfd_siginfo *si)
     probe_node_stop(a->node);
 }
 
-static void on_helper(void *ctx, pid_t pid, const struct reap_end *e)
+static void alone_on_helper(void *ctx, pid_t pid, const struct reap_end *e)
 {
     struct alone_alone *a = ctx;
     probe_node_child(a->node, pid, e);
 }
 
 /* There are no workers, and nobody is adopted who could matter. */
-static void on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end *e)
+static void alone_on_zombie(void *ctx, unsigned slot, pid_t pid, const struct reap_end *e)
 {
     (void)ctx, (void)slot, (void)pid, (void)e;
 }
-static void on_reaped(void *ctx, unsigned slot, pid_t pid)
+static void alone_on_reaped(void *ctx, unsigned slot, pid_t pid)
 {
     (void)ctx, (void)slot, (void)pid;
 }
-static void on_orphan(void *ctx, pid_t pid)
+static void alone_on_orphan(void *ctx, pid_t pid)
 {
     (void)ctx, (void)pid;
 }
@@ -141,9 +141,9 @@ static void no_pair(void *ctx, unsigned rail, const struct rail_result *r)
 
 /* --- life --- */
 
-static int prepare(struct alone_alone *a, struct el_err *e)
+static int alone_prepare(struct alone_alone *a, struct el_err *e)
 {
-    static const struct reap_ops ops = {on_zombie, on_reaped, on_orphan, on_helper, NULL};
+    static const struct reap_ops ops = {alone_on_zombie, alone_on_reaped, alone_on_orphan, alone_on_helper, NULL};
     struct probe_node_conf node = a->conf->node;
     sigset_t set;
     sigemptyset(&set);
@@ -151,10 +151,10 @@ static int prepare(struct alone_alone *a, struct el_err *e)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     if (!(a->loop = loop_new(e)) || !(a->reap = reap_new(1, &ops, a, e)) ||
-        loop_signals(a->loop, &set, on_signal, a, e) < 0)
+        loop_signals(a->loop, &set, alone_on_signal, a, e) < 0)
         return -1;
-    a->deadline = loop_timer_new(a->loop, on_deadline, a);
-    a->show = loop_timer_new(a->loop, show, a);
+    a->deadline = loop_timer_new(a->loop, alone_on_deadline, a);
+    a->show = loop_timer_new(a->loop, alone_show, a);
     if (!a->deadline || !a->show)
         return el_fail(e, EL_EXIT_OSERR, "out of memory");
     if (a->conf->progress && !(a->sink = sink_new(a->loop, LINES_LIMIT, e)))
@@ -172,11 +172,11 @@ static int prepare(struct alone_alone *a, struct el_err *e)
 int alone_run(const struct alone_conf *conf, struct found *found, struct alone_result *r, struct el_err *e)
 {
     struct alone_alone a = {.conf = conf, .result = r, .began = loop_clock()};
-    int bad = prepare(&a, e);
+    int bad = alone_prepare(&a, e);
     *r = (struct alone_result){.signal = 0};
     if (!bad) {
         if (a.sink)
-            el_log_set(on_log, &a, el_log_level());
+            el_log_set(alone_on_log, &a, el_log_level());
         if (conf->timeout)
             loop_timer_at(a.deadline, a.began + conf->timeout);
         probe_node_local(a.node, false);

@@ -69,7 +69,7 @@ static int take_metrics(struct baseline *b, json_t *metrics, struct el_err *e)
     return 0;
 }
 
-static int take(struct baseline *b, json_t *tree, struct el_err *e)
+static int baseline_take_tree(struct baseline *b, json_t *tree, struct el_err *e)
 {
     json_t *version = json_object_get(tree, "baseline"), *hardware = json_object_get(tree, "hardware"),
            *metrics = json_object_get(tree, "metrics");
@@ -90,7 +90,7 @@ int baseline_decode(struct baseline *b, const char *text, size_t n, struct el_er
     json_t *tree = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
     if (!tree)
         return el_fail(e, EL_EXIT_CONFIG, "line %d: not JSON: %.120s", where.line, where.text);
-    int bad = take(b, tree, e);
+    int bad = baseline_take_tree(b, tree, e);
     json_decref(tree);
     return bad;
 }

@@ -30,7 +30,7 @@ static const char *const state_names[FINDING_STATES] = {
     [FINDING_BAD] = "bad",
 };
 
-static bool same_name(const char *a, const char *b)
+static bool check_same_name(const char *a, const char *b)
 {
     for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++)
         b++;
@@ -40,7 +40,7 @@ static bool same_name(const char *a, const char *b)
 int check_find(const char *name)
 {
     for (int i = 0; i < CHECKS; i++)
-        if (same_name(name, check_rows[i].name))
+        if (check_same_name(name, check_rows[i].name))
             return i;
     return -1;
 }
@@ -114,7 +114,7 @@ static void copy_plain(char *to, size_t room, const char *from)
     to[n] = 0;
 }
 
-static void __attribute__((format(printf, 2, 0))) say(struct finding *f, const char *fmt, va_list ap)
+static void __attribute__((format(printf, 2, 0))) check_say(struct finding *f, const char *fmt, va_list ap)
 {
     char text[2 * FINDING_TEXT_MAX];
     vsnprintf(text, sizeof text, fmt, ap);
@@ -125,7 +125,7 @@ void finding_say(struct finding *f, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(f, fmt, ap);
+    check_say(f, fmt, ap);
     va_end(ap);
 }
 
@@ -145,7 +145,7 @@ struct finding finding_unchecked(enum check c, const char *on, const char *fmt, 
     va_list ap;
     copy_plain(f.on, sizeof f.on, on);
     va_start(ap, fmt);
-    say(&f, fmt, ap);
+    check_say(&f, fmt, ap);
     va_end(ap);
     return f;
 }
@@ -223,7 +223,7 @@ static struct check_count *find_count(struct check_counts *counts, const struct 
     return NULL;
 }
 
-static void note(struct check_counts *counts, const struct finding *f)
+static void check_note(struct check_counts *counts, const struct finding *f)
 {
     struct check_count *at = find_count(counts, f);
     if (!at && counts->n == CHECK_COUNTS_MAX) {
@@ -255,7 +255,7 @@ void checking_take(struct checking *c, bool last, struct finding f)
         return;
     if (check_rows[f.check].rule == CHECK_GROWS && !is_decided(&f)) {
         if (!last) {
-            note(&c->before, &f);
+            check_note(&c->before, &f);
             return;
         }
         const char *why = to_growth(&c->before, &f);

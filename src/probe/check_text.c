@@ -17,7 +17,7 @@ const char *check_unit_name(enum check_unit u)
     return unit_names[u];
 }
 
-static const char *bytes_text(double value, char *to)
+static const char *check_text_bytes_text(double value, char *to)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
     unsigned u = 0;
@@ -38,7 +38,7 @@ const char *check_value_text(enum check_unit u, double value, char *to)
     else if (u == CHECK_UNIT_YES)
         snprintf(to, CHECK_VALUE_MAX, "%s", value > 0 ? "yes" : "no");
     else if (u == CHECK_UNIT_BYTES)
-        bytes_text(value, to);
+        check_text_bytes_text(value, to);
     else
         snprintf(to, CHECK_VALUE_MAX, "%.*f%s%s",
                  whole                     ? 0

@@ -44,11 +44,11 @@ struct children {
     bool acting;
 };
 
-static void step(struct children *c);
+static void children_step(struct children *c);
 
 /* --- what they say --- */
 
-static void take_line(struct children_child *x, int which, const char *line, size_t n)
+static void children_take_line(struct children_child *x, int which, const char *line, size_t n)
 {
     const struct children_conf *conf = &x->all->conf;
     struct probe_wire w;
@@ -74,7 +74,7 @@ static void take_line(struct children_child *x, int which, const char *line, siz
     wire_release(&w);
 }
 
-static void stop_reading(struct children_child *x, int which)
+static void children_stop_reading(struct children_child *x, int which)
 {
     loop_fd_free(x->watch[which]);
     x->watch[which] = NULL;
@@ -91,7 +91,7 @@ static void close_report(struct children_child *x)
 }
 
 /* What a child says that does not come as far as the program: of no permission, say, or too few open files. */
-static void take_report(struct children_child *x)
+static void children_take_report(struct children_child *x)
 {
     struct spawn_report r;
     struct el_err e = {0};
@@ -102,24 +102,24 @@ static void take_report(struct children_child *x)
 }
 
 /* Bytes read; 0 at the end, or when there is nothing now. */
-static size_t read_some(struct children_child *x, int which)
+static size_t children_read_some(struct children_child *x, int which)
 {
     static char bytes[READ_BYTES]; /* the loop's thread only */
     ssize_t n = x->fd[which] >= 0 ? read(x->fd[which], bytes, sizeof bytes) : 0;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        stop_reading(x, which);
+        children_stop_reading(x, which);
     for (size_t at = 0, len; n > 0 && at < (size_t)n;) {
         at += wire_feed(&x->reader[which], bytes + at, (size_t)n - at, &len);
         if (len)
-            take_line(x, which, x->reader[which].line, len);
+            children_take_line(x, which, x->reader[which].line, len);
     }
     return n > 0 ? (size_t)n : 0;
 }
 
-static void drain(struct children_child *x)
+static void children_drain(struct children_child *x)
 {
     for (int which = 0; which < PIPES; which++)
-        for (size_t got = 0, n; got < DRAIN_BYTES && (n = read_some(x, which)) > 0;)
+        for (size_t got = 0, n; got < DRAIN_BYTES && (n = children_read_some(x, which)) > 0;)
             got += n;
 }
 
@@ -127,16 +127,16 @@ static void on_result(void *ctx, unsigned events)
 {
     (void)events;
     struct children_child *x = ctx;
-    read_some(x, RESULT);
-    step(x->all);
+    children_read_some(x, RESULT);
+    children_step(x->all);
 }
 
 static void on_errors(void *ctx, unsigned events)
 {
     (void)events;
     struct children_child *x = ctx;
-    read_some(x, ERRORS);
-    step(x->all);
+    children_read_some(x, ERRORS);
+    children_step(x->all);
 }
 
 /* --- starting --- */
@@ -169,7 +169,7 @@ static int result_pipe(struct children_child *x, int which, loop_fd_fn *fn, int 
     return x->watch[which] ? 0 : el_fail(e, EL_EXIT_OSERR, "out of memory");
 }
 
-static int spawn(struct children_child *x, const struct child_conf *conf, struct el_err *e)
+static int children_spawn(struct children_child *x, const struct child_conf *conf, struct el_err *e)
 {
     const struct children_conf *all = &x->all->conf;
     int in = order_pipe(conf->order, e), result = -1, errors = -1, report[2];
@@ -207,8 +207,8 @@ static int spawn(struct children_child *x, const struct child_conf *conf, struct
         return 0;
     x->pid = 0;
     close_report(x);
-    stop_reading(x, RESULT);
-    stop_reading(x, ERRORS);
+    children_stop_reading(x, RESULT);
+    children_stop_reading(x, ERRORS);
     return -1;
 }
 
@@ -228,9 +228,9 @@ int children_start(struct children *c, const struct child_conf *conf, struct el_
                                      .began = loop_clock(),
                                      .slept_before = c->stage.slept};
         snprintf(x->name, sizeof x->name, "%s", conf->name);
-        if (spawn(x, conf, e) == 0) {
+        if (children_spawn(x, conf, e) == 0) {
             reap_help(c->conf.reap, x->pid);
-            step(c);
+            children_step(c);
             return i;
         }
     } else {
@@ -242,7 +242,7 @@ int children_start(struct children *c, const struct child_conf *conf, struct el_
 
 /* --- ends --- */
 
-static char state_of(pid_t pid)
+static char children_state_of(pid_t pid)
 {
     struct procstat_stat st;
     char text[1024];
@@ -250,14 +250,14 @@ static char state_of(pid_t pid)
     return known ? st.state : '?';
 }
 
-static void kill_child(struct children_child *x)
+static void children_kill_child(struct children_child *x)
 {
-    x->state = state_of(x->pid);
+    x->state = children_state_of(x->pid);
     if (kill(-x->pid, SIGKILL) < 0 && errno == ESRCH)
         kill(x->pid, SIGKILL); /* between fork and setsid the group is not there yet */
 }
 
-static void tell(struct children *c, const struct stage_action *a)
+static void children_tell(struct children *c, const struct stage_action *a)
 {
     struct children_child *x = c->child[a->child];
     struct child_end end = {.outcome = a->outcome,
@@ -272,15 +272,15 @@ static void tell(struct children *c, const struct stage_action *a)
         reap_describe(x->pid, end.text, sizeof end.text);
     else
         memcpy(end.text, x->last, sizeof end.text);
-    stop_reading(x, RESULT);
-    stop_reading(x, ERRORS);
+    children_stop_reading(x, RESULT);
+    children_stop_reading(x, ERRORS);
     close_report(x);
     x->pid = 0;
     c->conf.ended(c->conf.ctx, a->child, &end);
 }
 
 /* Carries out what the core wants; callbacks may make it want more. */
-static void step(struct children *c)
+static void children_step(struct children *c)
 {
     if (c->acting)
         return;
@@ -289,9 +289,9 @@ static void step(struct children *c)
         struct stage_action a = c->todo.v[0];
         memmove(c->todo.v, c->todo.v + 1, --c->todo.n * sizeof c->todo.v[0]);
         if (a.type == STAGE_DO_KILL && c->child[a.child]->pid)
-            kill_child(c->child[a.child]);
+            children_kill_child(c->child[a.child]);
         else if (a.type == STAGE_DO_TELL)
-            tell(c, &a);
+            children_tell(c, &a);
     }
     c->acting = false;
     stage_check(&c->stage);
@@ -306,26 +306,26 @@ bool children_reaped(struct children *c, pid_t pid, const struct reap_end *end)
             x = c->child[i];
     if (!x)
         return false;
-    drain(x);
+    children_drain(x);
     if (end->code == SPAWN_FAILED_STATUS)
-        take_report(x);
+        children_take_report(x);
     x->end = *end;
     stage_exited(&c->stage, x->number, end->code, &c->todo);
-    step(c);
+    children_step(c);
     return true;
 }
 
 /* Nobody is judged before what he has said was read, and before it was seen whether he is still there. */
-static void on_timer(void *ctx)
+static void children_on_timer(void *ctx)
 {
     struct children *c = ctx;
     stage_woke(&c->stage, loop_clock());
     for (unsigned i = 0; i < STAGE_CHILDREN_MAX; i++)
         if (c->child[i] && c->child[i]->pid)
-            drain(c->child[i]);
+            children_drain(c->child[i]);
     reap_scan(c->conf.reap);
     stage_timeout(&c->stage, loop_clock(), &c->todo);
-    step(c);
+    children_step(c);
 }
 
 void children_stop(struct children *c, int child)
@@ -333,7 +333,7 @@ void children_stop(struct children *c, int child)
     if (c->stage.running)
         stage_woke(&c->stage, loop_clock());
     stage_stop(&c->stage, child, loop_clock(), &c->todo);
-    step(c);
+    children_step(c);
 }
 
 unsigned children_running(const struct children *c)
@@ -346,7 +346,7 @@ unsigned children_running(const struct children *c)
 struct children *children_new(const struct children_conf *conf, struct el_err *e)
 {
     struct children *c = calloc(1, sizeof *c);
-    if (!c || !(c->timer = loop_timer_new(conf->loop, on_timer, c))) {
+    if (!c || !(c->timer = loop_timer_new(conf->loop, children_on_timer, c))) {
         free(c);
         el_fail(e, EL_EXIT_OSERR, "out of memory");
         return NULL;
@@ -363,10 +363,10 @@ void children_free(struct children *c)
     assert(!c->acting);
     for (unsigned i = 0; i < STAGE_CHILDREN_MAX; i++) {
         if (c->child[i] && c->child[i]->pid) {
-            kill_child(c->child[i]);
+            children_kill_child(c->child[i]);
             close_report(c->child[i]);
-            stop_reading(c->child[i], RESULT);
-            stop_reading(c->child[i], ERRORS);
+            children_stop_reading(c->child[i], RESULT);
+            children_stop_reading(c->child[i], ERRORS);
         }
         free(c->child[i]);
     }

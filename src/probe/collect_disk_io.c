@@ -12,7 +12,7 @@
 
 enum { FILE_BYTES = 65536 };
 
-static double seconds(void)
+static double collect_disk_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -21,7 +21,7 @@ static double seconds(void)
 
 /* A file without a name, so that nothing stays behind whatever happens; where that is unknown (NFS), one whose name is
  * taken away at once. */
-static int open_file(const char *folder)
+static int collect_disk_open_file(const char *folder)
 {
     char path[4096];
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -35,7 +35,7 @@ static int open_file(const char *folder)
 }
 
 /* A write that is cut short does not say why; the next one does. */
-static int write_file(int fd)
+static int collect_disk_write_file(int fd)
 {
     static char bytes[FILE_BYTES];
     memset(bytes, 0x5a, sizeof bytes);
@@ -55,9 +55,9 @@ static void one_folder(const struct collect *c, const char *folder)
     struct statvfs s;
     if (statvfs(folder, &s) == 0 && s.f_blocks)
         collect_value(c, CHECK_DISK_FREE, folder, 100.0 * (double)s.f_bavail / (double)s.f_blocks);
-    double begin = seconds();
-    int fd = open_file(folder), sys = fd < 0 ? errno : write_file(fd);
-    double took = seconds() - begin;
+    double begin = collect_disk_seconds();
+    int fd = collect_disk_open_file(folder), sys = fd < 0 ? errno : collect_disk_write_file(fd);
+    double took = collect_disk_seconds() - begin;
     if (fd >= 0)
         close(fd);
     struct finding f = finding_value(CHECK_DISK_WRITABLE, folder, !sys);

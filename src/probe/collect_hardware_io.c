@@ -89,7 +89,7 @@ static void memory_errors(const struct collect *c)
 /* --- the kernel's log --------------------------------------------------------------------------------------------- */
 
 /* A test's log is a plain file. */
-static int open_log(const struct collect *c)
+static int collect_hardware_open_log(const struct collect *c)
 {
     char path[4096];
     if (!*c->root)
@@ -136,7 +136,7 @@ static void kernel_log(const struct collect *c)
 {
     static const enum check all[] = {CHECK_XID, CHECK_XID_PAST, CHECK_KERNEL, CHECK_KERNEL_PAST, CHECK_PCI_LIMITED};
     static struct sysread_log log;
-    int fd = open_log(c);
+    int fd = collect_hardware_open_log(c);
     for (unsigned i = 0; i < sizeof all / sizeof all[0] && fd < 0; i++)
         collect_unchecked(c, all[i], "",
                           "the kernel's log may not be read (sysctl kernel.dmesg_restrict, a container)");

@@ -72,7 +72,7 @@ void collect_memory(const struct collect *c)
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
-static void limit(const struct collect *c, enum check check, __rlimit_resource_t which)
+static void collect_host_limit(const struct collect *c, enum check check, __rlimit_resource_t which)
 {
     struct rlimit r;
     if (getrlimit(which, &r) == 0)
@@ -81,9 +81,9 @@ static void limit(const struct collect *c, enum check check, __rlimit_resource_t
 
 void collect_limits(const struct collect *c)
 {
-    limit(c, CHECK_NOFILE, RLIMIT_NOFILE);
+    collect_host_limit(c, CHECK_NOFILE, RLIMIT_NOFILE);
     if (has_infiniband(c))
-        limit(c, CHECK_MEMLOCK, RLIMIT_MEMLOCK);
+        collect_host_limit(c, CHECK_MEMLOCK, RLIMIT_MEMLOCK);
     else
         collect_unchecked(c, CHECK_MEMLOCK, "", "only InfiniBand and RoCE need it, and this host has neither");
 }

@@ -12,7 +12,7 @@
 
 enum { TEXT_ROOM = 2048, WIDTH_MAX = 32 };
 
-static bool width_of(const char *folder, const char *file, unsigned *width)
+static bool collect_pci_width_of(const char *folder, const char *file, unsigned *width)
 {
     char text[64];
     uint64_t n;
@@ -33,9 +33,10 @@ static void one_width(const struct collect *c, const char *name)
     snprintf(path, sizeof path, "%s" PCI_ROOT "/%s", c->root, name);
     if (!realpath(path, real))
         return;
-    if (!width_of(real, "current_link_width", &width) || !width_of(real, "max_link_width", &most))
+    if (!collect_pci_width_of(real, "current_link_width", &width) ||
+        !collect_pci_width_of(real, "max_link_width", &most))
         return;
-    if (width_of(dirname(real), "max_link_width", &slot) && slot < most)
+    if (collect_pci_width_of(dirname(real), "max_link_width", &slot) && slot < most)
         most = slot;
     struct finding f = finding_value(CHECK_PCI_WIDTH, name, width);
     f.limit = most;
@@ -50,7 +51,7 @@ static void one_counter(const struct collect *c, const char *name, enum check ch
         collect_value(c, check, name, (double)n);
 }
 
-static void one_device(const struct collect *c, const char *name, void *ctx)
+static void collect_pci_one_device(const struct collect *c, const char *name, void *ctx)
 {
     char text[64];
     uint32_t class;
@@ -66,6 +67,6 @@ static void one_device(const struct collect *c, const char *name, void *ctx)
 
 void collect_pci(const struct collect *c)
 {
-    if (collect_each(c, PCI_ROOT, one_device, NULL) < 0)
+    if (collect_each(c, PCI_ROOT, collect_pci_one_device, NULL) < 0)
         collect_unchecked(c, CHECK_PCI_WIDTH, "", PCI_ROOT " cannot be read");
 }

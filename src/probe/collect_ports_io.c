@@ -96,7 +96,7 @@ static void one_port(const struct collect *c, const char *port, void *ctx)
             collect_value(c, ib_counters[i].check, on, (double)count);
 }
 
-static void one_device(const struct collect *c, const char *device, void *ctx)
+static void collect_ports_one_device(const struct collect *c, const char *device, void *ctx)
 {
     struct ib_walk *w = ctx;
     char path[NAME_ROOM + 64], text[TEXT_ROOM], firmware[32];
@@ -113,7 +113,7 @@ void collect_infiniband(const struct collect *c)
 {
     struct ib_walk w = {.active = 0};
     char text[32];
-    int devices = collect_each(c, IB_ROOT, one_device, &w);
+    int devices = collect_each(c, IB_ROOT, collect_ports_one_device, &w);
     struct finding f = finding_value(CHECK_IB_PORTS, "", w.active);
     if (devices <= 0) {
         f.state = FINDING_UNCHECKED; /* check_judge() knows whether some are wanted */

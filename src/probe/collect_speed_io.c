@@ -44,7 +44,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void tell(const struct collect *c, enum metric m, double v[SLICES])
+static void collect_speed_tell(const struct collect *c, enum metric m, double v[SLICES])
 {
     const struct metric_info *info = metric_info(m);
     qsort(v, SLICES, sizeof v[0], ascending);
@@ -81,7 +81,7 @@ static void *stream(void *ctx)
     return NULL;
 }
 
-static void sum_up(const struct streamer *s, unsigned n, double gb[SLICES], double *share)
+static void collect_speed_sum_up(const struct streamer *s, unsigned n, double gb[SLICES], double *share)
 {
     double cpu = 0, wall = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static bool memory_speed(const struct collect *c, unsigned threads, double slice
     }
     for (unsigned i = 0; i < n; i++)
         pthread_join(s[i].thread, NULL);
-    sum_up(s, n, gb, share);
+    collect_speed_sum_up(s, n, gb, share);
     return true;
 }
 
@@ -179,7 +179,7 @@ void collect_speed(const struct collect *c)
     c->finding(c->ctx, &f);
     if (percent < SHARE_ENOUGH)
         return;
-    tell(c, METRIC_CPU, gflops);
+    collect_speed_tell(c, METRIC_CPU, gflops);
     if (memory)
-        tell(c, METRIC_HOST_MEM, gb);
+        collect_speed_tell(c, METRIC_HOST_MEM, gb);
 }

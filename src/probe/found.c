@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static void take_metric(struct found *f, const struct wire_m *m)
+static void found_take_metric(struct found *f, const struct wire_m *m)
 {
     enum metric metric = metric_find(m->name, strlen(m->name));
     if (metric == METRIC_COUNT || metric_info(metric)->of != METRIC_OF_NODE || isnan(m->median))
@@ -21,7 +21,7 @@ bool found_take(struct found *f, const struct probe_wire *w)
 {
     struct finding finding;
     if (w->type == WIRE_M)
-        take_metric(f, &w->u.m);
+        found_take_metric(f, &w->u.m);
     else if (w->type == WIRE_FACT)
         return facts_set(&f->facts, w->u.fact.name, w->u.fact.value);
     else if (w->type == WIRE_CHECK && finding_from_wire(&w->u.check, &finding) == 0)
@@ -58,7 +58,7 @@ int found_encode(const struct found *f, struct el_buf *out)
     return bad ? -1 : 0;
 }
 
-static const struct finding *first_of(const struct found *f, unsigned check, enum finding_state state)
+static const struct finding *found_first_of(const struct found *f, unsigned check, enum finding_state state)
 {
     for (unsigned i = 0; i < f->findings.n; i++)
         if (f->findings.v[i].check == check && f->findings.v[i].state == state)
@@ -72,7 +72,7 @@ static bool put_all_of(const struct found *f, enum finding_state state, struct e
 {
     unsigned n = 0;
     for (unsigned c = 0; c < CHECKS; c++) {
-        const struct finding *x = first_of(f, c, state);
+        const struct finding *x = found_first_of(f, c, state);
         if (x && out && !n)
             finding_text(x, out);
         else if (x && out)

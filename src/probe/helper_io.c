@@ -22,7 +22,7 @@ __asm__(".pushsection .rodata.helper,\"a\",@progbits\n"
         "helper_elf_end:\n"
         ".popsection\n");
 
-static int write_all(int fd)
+static int helper_write_all(int fd)
 {
     for (const char *at = helper_elf; at < helper_elf_end;) {
         ssize_t n = write(fd, at, (size_t)(helper_elf_end - at));
@@ -51,7 +51,8 @@ static int open_memory(void)
         fd = memfd_create(HELPER_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    if (write_all(fd) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+    if (helper_write_all(fd) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         return close_keeping_errno(fd);
     return fd;
 }
@@ -78,12 +79,12 @@ static int fill_and_reopen(int fd, const char *path)
         errno = EACCES;
         return -1;
     }
-    if (fchmod(fd, 0700) < 0 || write_all(fd) < 0)
+    if (fchmod(fd, 0700) < 0 || helper_write_all(fd) < 0)
         return -1;
     return open_same(fd, path);
 }
 
-static int open_file(const char *dir)
+static int helper_open_file(const char *dir)
 {
     char path[4096];
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0700), result = -1;
@@ -112,7 +113,7 @@ static int open_file(const char *dir)
 int helper_open(const char *dir, struct el_err *e)
 {
     if (dir) {
-        int fd = open_file(dir);
+        int fd = helper_open_file(dir);
         return fd >= 0 ? fd : el_fail_sys(e, EL_EXIT_OSERR, errno, "cannot put the GPU helper into \"%s\"", dir);
     }
     int fd = open_memory(), first = errno;
@@ -120,7 +121,7 @@ int helper_open(const char *dir, struct el_err *e)
         return fd;
     const char *const folder[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm", "."};
     for (size_t i = 0; i < sizeof folder / sizeof folder[0]; i++)
-        if (folder[i] && *folder[i] && (fd = open_file(folder[i])) >= 0)
+        if (folder[i] && *folder[i] && (fd = helper_open_file(folder[i])) >= 0)
             return fd;
     return el_fail_sys(e, EL_EXIT_OSERR, first,
                        "no place to execute the GPU helper from (name a folder with --helper-dir); a memory file");

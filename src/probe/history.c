@@ -20,7 +20,7 @@ struct history_line {
 };
 static const struct el_field line_fields[] = {LINE_FIELDS(EL_FIELD_ROW, history_line) EL_FIELD_END};
 
-static void copy(char *to, size_t room, const char *from)
+static void history_copy(char *to, size_t room, const char *from)
 {
     size_t n = 0;
     for (; from[n] && n + 1 < room; n++)
@@ -31,8 +31,8 @@ static void copy(char *to, size_t room, const char *from)
 struct history_entry history_entry(uint64_t time_s, const char *node, bool bad, const char *reason)
 {
     struct history_entry h = {.time_s = time_s, .bad = bad};
-    copy(h.node, sizeof h.node, node);
-    copy(h.reason, sizeof h.reason, reason);
+    history_copy(h.node, sizeof h.node, node);
+    history_copy(h.reason, sizeof h.reason, reason);
     return h;
 }
 
@@ -112,7 +112,7 @@ unsigned history_text(const struct history *all, const char *node, uint64_t now_
     char name[HISTORY_NODE_MAX + 1];
     unsigned bad = 0, probes = 0;
     const struct history_entry *newest = NULL;
-    copy(name, sizeof name, node);
+    history_copy(name, sizeof name, node);
     for (unsigned i = 0; i < all->n; i++) {
         const struct history_entry *h = &all->v[i];
         if (h->time_s > now_s || now_s - h->time_s > HISTORY_SPAN_S || strcmp(h->node, name) != 0)

@@ -71,7 +71,7 @@ int checks_parse(struct check_conf *c, const char *list, struct el_err *e)
 
 /* --- --limits ----------------------------------------------------------------------------------------------------- */
 
-static int take_text(struct check_conf *c, int check, const char *text, struct el_err *e)
+static int limits_take_text(struct check_conf *c, int check, const char *text, struct el_err *e)
 {
     uint64_t bytes;
     const struct check_row *row = &check_rows[check];
@@ -95,7 +95,7 @@ static int take_limit(struct check_conf *c, int check, const json_t *v, struct e
 {
     double number = json_number_value(v);
     if (json_is_string(v))
-        return take_text(c, check, json_string_value(v), e);
+        return limits_take_text(c, check, json_string_value(v), e);
     if (json_is_boolean(v) && check_rows[check].unit == CHECK_UNIT_YES)
         number = json_is_true(v) ? 1 : 0;
     else if (!json_is_number(v) || !isfinite(number) || number < 0)
@@ -141,7 +141,7 @@ static const char *metric_name(const void *ctx, size_t i)
 }
 
 /* What a node measures alone has no limit of its own. */
-static int take_metric(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
+static int limits_take_metric(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
 {
     enum metric m = metric_find(name, strlen(name));
     json_t *limit;
@@ -160,14 +160,14 @@ static int take_metric(struct check_conf *c, const char *name, json_t *v, struct
     return 0;
 }
 
-static int take(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
+static int limits_take(struct check_conf *c, const char *name, json_t *v, struct el_err *e)
 {
     int check = check_find(name);
     json_t *limit;
     if (check < 0 && check_find_group(name) >= 0)
         return el_fail(e, EL_EXIT_USAGE, "\"%s\" is a group: limits are for single checks", name);
     if (check < 0)
-        return take_metric(c, name, v, e);
+        return limits_take_metric(c, name, v, e);
     if (json_is_string(v) && strcmp(json_string_value(v), "off") == 0) {
         c->on[check] = false;
         return 0;
@@ -189,7 +189,7 @@ int limits_parse(struct check_conf *c, const char *text, size_t n, struct el_err
         return el_fail(e, EL_EXIT_USAGE, "line %d: not JSON: %.120s", where.line, where.text);
     if (!json_is_object(tree))
         bad = el_fail(e, EL_EXIT_USAGE, "want one JSON object: {\"ib_rate\": 400, …}");
-    json_object_foreach(tree, key, v) if (!bad) bad = take(c, key, v, e);
+    json_object_foreach(tree, key, v) if (!bad) bad = limits_take(c, key, v, e);
     json_decref(tree);
     return bad ? -1 : 0;
 }

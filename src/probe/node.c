@@ -18,7 +18,7 @@
 
 /* --- which children --- */
 
-static void add(struct node_job *jobs, unsigned *n, struct node_job job)
+static void node_add(struct node_job *jobs, unsigned *n, struct node_job job)
 {
     assert(*n < NODE_JOBS_MAX);
     jobs[(*n)++] = job;
@@ -30,7 +30,7 @@ static unsigned add_gpus(const struct probe_node_conf *conf, bool last, struct n
     unsigned gpus = conf->gpus < GPU_JOBS_MAX ? conf->gpus : GPU_JOBS_MAX;
     struct node_job job = {.helper = true, .group = CHECK_GROUP_GPU, .role = HELPER_NVML};
     job.limit = EL_SEC(check_groups[CHECK_GROUP_GPU].limit_s);
-    add(jobs, &n, job);
+    node_add(jobs, &n, job);
     if (last || !gpus)
         return n;
     job.role = HELPER_BURN;
@@ -38,7 +38,7 @@ static unsigned add_gpus(const struct probe_node_conf *conf, bool last, struct n
     for (job.gpu = 0; job.gpu < gpus; job.gpu++) {
         *phase += job.gpu % GPU_BESIDE == 0;
         job.phase = *phase;
-        add(jobs, &n, job);
+        node_add(jobs, &n, job);
     }
     if (gpus < 2)
         return n;
@@ -46,7 +46,7 @@ static unsigned add_gpus(const struct probe_node_conf *conf, bool last, struct n
     job.gpu = 0;
     job.phase = ++*phase;
     job.limit = HELPER_MEETS + HELPER_STEPS * HELPER_STEP + LEEWAY;
-    add(jobs, &n, job);
+    node_add(jobs, &n, job);
     return n;
 }
 
@@ -58,7 +58,7 @@ unsigned node_jobs(const struct probe_node_conf *conf, bool last, struct node_jo
         bool wanted = row->limit_s && check_conf_group(conf->checks, (enum check_group)g) && (!last || row->again);
         if (!wanted || g == CHECK_GROUP_GPU || row->alone)
             continue;
-        add(jobs, &n, (struct node_job){.group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
+        node_add(jobs, &n, (struct node_job){.group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
     }
     if (conf->nccl && check_conf_group(conf->checks, CHECK_GROUP_GPU))
         n = add_gpus(conf, last, jobs, n, &phase);
@@ -68,7 +68,8 @@ unsigned node_jobs(const struct probe_node_conf *conf, bool last, struct node_jo
             (last && !row->again))
             continue;
         phase++;
-        add(jobs, &n, (struct node_job){.phase = phase, .group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
+        node_add(jobs, &n,
+                 (struct node_job){.phase = phase, .group = (enum check_group)g, .limit = EL_SEC(row->limit_s)});
     }
     return n;
 }
@@ -207,7 +208,7 @@ el_usec probe_node_pair_limit(bool nccl)
 
 /* Of a latency over TCP the least counts, which is the way's own: the median is that of the two hosts' schedulers,
  * where other programs want their processors, too.  How far the measurement went up and down is told beside it. */
-static void take_metric(struct rail_result *r, const struct wire_m *m)
+static void node_take_metric(struct rail_result *r, const struct wire_m *m)
 {
     enum metric metric = metric_find(m->name, strlen(m->name));
     if (metric >= METRIC_PAIR_COUNT || isnan(m->median))
@@ -220,7 +221,7 @@ static void take_metric(struct rail_result *r, const struct wire_m *m)
 void node_rail_take(struct node_rail *r, const struct probe_wire *w)
 {
     if (w->type == WIRE_M)
-        take_metric(&r->result, &w->u.m);
+        node_take_metric(&r->result, &w->u.m);
     char words[128];
     if (w->type != WIRE_ERR || r->failed)
         return;

@@ -36,11 +36,11 @@ struct probe_node {
     unsigned rails; /* that run */
 };
 
-static void go_on(struct probe_node *n);
+static void node_go_on(struct probe_node *n);
 
 /* --- what is found --- */
 
-static void note(struct probe_node *n, const struct finding *f)
+static void node_note(struct probe_node *n, const struct finding *f)
 {
     checking_take(&n->checking, n->last, *f);
 }
@@ -76,7 +76,7 @@ static void take_job_line(struct probe_node *n, unsigned child, const struct pro
     if (w->type == WIRE_HELLO)
         take_hello(n, &w->u.hello);
     else if (w->type == WIRE_CHECK && finding_from_wire(&w->u.check, &f) == 0)
-        note(n, &f);
+        node_note(n, &f);
     else if (w->type == WIRE_ERR) {
         n->child[child].said_why = true;
         if (node_error_finding(job, &w->u.err, &f))
@@ -122,7 +122,7 @@ static void on_ended(void *ctx, unsigned child, const struct child_end *end)
         n->running--;
         if (node_end_finding(&n->job[use.at], end, use.said_why, n->conf.cpu_quota_millis, &f))
             note_as_it_is(n, &f);
-        go_on(n);
+        node_go_on(n);
     }
     if (use.use != USE_RAIL)
         return;
@@ -182,7 +182,7 @@ static struct helper_order helper_order(const struct probe_node *n, enum helper_
                                  .quick = n->conf.quick};
 }
 
-static int start_job(struct probe_node *n, const struct node_job *job, struct el_err *e)
+static int node_start_job(struct probe_node *n, const struct node_job *job, struct el_err *e)
 {
     if (job->helper) {
         struct helper_order o = helper_order(n, job->role, job->gpu);
@@ -216,7 +216,7 @@ static bool is_pointless(const struct probe_node *n, const struct node_job *job)
     return false;
 }
 
-static void begin(struct probe_node *n, unsigned at)
+static void node_begin(struct probe_node *n, unsigned at)
 {
     struct el_err e = {0};
     if (is_pointless(n, &n->job[at])) {
@@ -226,7 +226,7 @@ static void begin(struct probe_node *n, unsigned at)
     }
     if (n->conf.progress)
         n->conf.progress(n->conf.ctx, words_of(&n->job[at]));
-    int child = start_job(n, &n->job[at], &e);
+    int child = node_start_job(n, &n->job[at], &e);
     if (child >= 0) {
         n->child[child] = (struct use_of){.use = USE_JOB, .at = at};
         n->running++;
@@ -239,7 +239,7 @@ static void begin(struct probe_node *n, unsigned at)
 }
 
 /* All children of a phase, then those of the next, then it is told. */
-static void go_on(struct probe_node *n)
+static void node_go_on(struct probe_node *n)
 {
     while (n->looking && !n->running) {
         if (n->begun == n->jobs || n->stopped) {
@@ -249,13 +249,13 @@ static void go_on(struct probe_node *n)
         }
         n->phase = n->job[n->begun].phase;
         while (n->begun < n->jobs && n->job[n->begun].phase == n->phase)
-            begin(n, n->begun++);
+            node_begin(n, n->begun++);
     }
 }
 
-static void on_soon(void *ctx)
+static void node_on_soon(void *ctx)
 {
-    go_on(ctx);
+    node_go_on(ctx);
 }
 
 void probe_node_local(struct probe_node *n, bool last)
@@ -344,7 +344,7 @@ struct probe_node *probe_node_new(const struct probe_node_conf *conf, struct el_
     n->helper_fd = -1;
     n->checking.conf = *conf->checks;
     n->conf.checks = &n->checking.conf;
-    n->soon = loop_timer_new(conf->loop, on_soon, n);
+    n->soon = loop_timer_new(conf->loop, node_on_soon, n);
     n->children = n->soon ? children_new(&cc, e) : NULL;
     if (n->children)
         return n;

@@ -62,13 +62,13 @@ bool pair_id_parse(const char *text, struct pair_id *out)
 
 /* --- bytes --- */
 
-static void put_le(uint8_t *to, uint64_t v, unsigned bytes)
+static void pair_tcp_put_le(uint8_t *to, uint64_t v, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
         to[i] = (uint8_t)(v >> 8 * i);
 }
 
-static uint64_t get_le(const uint8_t *from, unsigned bytes)
+static uint64_t pair_tcp_get_le(const uint8_t *from, unsigned bytes)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < bytes; i++)
@@ -85,15 +85,15 @@ void pair_hello(const uint8_t token[PAIR_TOKEN_BYTES], bool host, uint8_t out[PA
 
 void pair_header_put(const struct pair_header *h, uint8_t out[PAIR_HEADER_BYTES])
 {
-    put_le(out, (uint64_t)h->kind, 4);
-    put_le(out + 4, h->count, 4);
-    put_le(out + 8, h->bytes, 8);
+    pair_tcp_put_le(out, (uint64_t)h->kind, 4);
+    pair_tcp_put_le(out + 4, h->count, 4);
+    pair_tcp_put_le(out + 8, h->bytes, 8);
 }
 
 bool pair_header_get(const uint8_t in[PAIR_HEADER_BYTES], struct pair_header *out)
 {
-    uint64_t kind = get_le(in, 4);
-    *out = (struct pair_header){(enum pair_kind)kind, (uint32_t)get_le(in + 4, 4), get_le(in + 8, 8)};
+    uint64_t kind = pair_tcp_get_le(in, 4);
+    *out = (struct pair_header){(enum pair_kind)kind, (uint32_t)pair_tcp_get_le(in + 4, 4), pair_tcp_get_le(in + 8, 8)};
     if (kind == PAIR_LATENCY)
         return out->count <= 100 * PAIR_COUNT_MAX && !out->bytes;
     if (kind == PAIR_EXCHANGE)
@@ -103,15 +103,15 @@ bool pair_header_get(const uint8_t in[PAIR_HEADER_BYTES], struct pair_header *ou
 
 void pair_fill(const uint8_t token[PAIR_TOKEN_BYTES], bool from_host, uint8_t block[PAIR_BLOCK_BYTES])
 {
-    struct el_rng rng = {.state = get_le(token, 8) + from_host};
+    struct el_rng rng = {.state = pair_tcp_get_le(token, 8) + from_host};
     for (size_t i = 0; i < PAIR_BLOCK_BYTES; i += 8)
-        put_le(block + i, el_rng_next(&rng), 8);
+        pair_tcp_put_le(block + i, el_rng_next(&rng), 8);
 }
 
 void pair_stamp(uint8_t block[PAIR_BLOCK_BYTES], uint32_t exchange, uint64_t number)
 {
-    put_le(block, exchange, 4);
-    put_le(block + 4, number, 8);
+    pair_tcp_put_le(block, exchange, 4);
+    pair_tcp_put_le(block + 4, number, 8);
 }
 
 /* --- pace --- */

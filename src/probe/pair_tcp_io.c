@@ -45,9 +45,10 @@ static const char *way_of(const struct pair_tcp_end *x, char *to, size_t room_by
 }
 
 /* Says what went wrong: -1. */
-static int fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-static int fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt, ...)
+static int pair_tcp_fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt,
+                         ...) __attribute__((format(printf, 5, 6)));
+static int pair_tcp_fail(const struct pair_tcp_end *x, const char *stage, const char *class, int sys, const char *fmt,
+                         ...)
 {
     char text[700], slept[64] = "";
     va_list ap;
@@ -68,7 +69,7 @@ static el_usec now(struct pair_tcp_end *x)
     return pair_clock_at(&x->clock, loop_clock());
 }
 
-static el_usec until(struct pair_tcp_end *x, uint64_t ms)
+static el_usec pair_tcp_until(struct pair_tcp_end *x, uint64_t ms)
 {
     el_usec at = now(x) + EL_MS(ms);
     return at < x->deadline ? at : x->deadline;
@@ -95,22 +96,22 @@ static int fail_silent(struct pair_tcp_end *x, const char *stage, el_usec after)
     const char *hint = strcmp(stage, "bandwidth") == 0 && x->small_went
                            ? "; small messages went both ways: do packets of full size pass (MTU)?"
                            : "";
-    return fail(x, stage, "timeout", 0, "nothing came back from %s for %.3g s%s%s", way_of(x, way, sizeof way),
-                (double)after / 1e6, all ? ", and the time for the pair is over" : "", hint);
+    return pair_tcp_fail(x, stage, "timeout", 0, "nothing came back from %s for %.3g s%s%s", way_of(x, way, sizeof way),
+                         (double)after / 1e6, all ? ", and the time for the pair is over" : "", hint);
 }
 
 static int fail_lost(struct pair_tcp_end *x, const char *stage, int sys)
 {
     char way[256];
     if (!sys)
-        return fail(x, stage, "network", 0, "the connection was closed by %s", way_of(x, way, sizeof way));
-    return fail(x, stage, "network", sys, "connection with %s", way_of(x, way, sizeof way));
+        return pair_tcp_fail(x, stage, "network", 0, "the connection was closed by %s", way_of(x, way, sizeof way));
+    return pair_tcp_fail(x, stage, "network", sys, "connection with %s", way_of(x, way, sizeof way));
 }
 
 /* All n bytes, in or out. */
-static int move(struct pair_tcp_end *x, const char *stage, bool send_it, void *bytes, size_t n)
+static int pair_tcp_move(struct pair_tcp_end *x, const char *stage, bool send_it, void *bytes, size_t n)
 {
-    el_usec began = now(x), at = until(x, x->order->quiet_ms);
+    el_usec began = now(x), at = pair_tcp_until(x, x->order->quiet_ms);
     for (size_t done = 0; done < n;) {
         char *p = (char *)bytes + done;
         ssize_t k = send_it ? send(x->fd, p, n - done, MSG_NOSIGNAL) : recv(x->fd, p, n - done, 0);
@@ -132,7 +133,7 @@ static int put_header(struct pair_tcp_end *x, const char *stage, enum pair_kind 
     struct pair_header h = {kind, count, bytes};
     uint8_t raw[PAIR_HEADER_BYTES];
     pair_header_put(&h, raw);
-    return move(x, stage, true, raw, sizeof raw);
+    return pair_tcp_move(x, stage, true, raw, sizeof raw);
 }
 
 /* --- meeting --- */
@@ -159,12 +160,12 @@ static int open_socket(struct pair_tcp_end *x, const char *stage, const struct e
     socklen_t n = el_addr_to_sockaddr(own, &sa);
     x->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (x->fd < 0)
-        return fail(x, stage, "system", errno, "socket");
+        return pair_tcp_fail(x, stage, "system", errno, "socket");
     /* By an interface that is named, whatever the routes say; who may not is left to them. */
     if (x->bound)
         (void)setsockopt(x->fd, SOL_SOCKET, SO_BINDTODEVICE, x->interface, (socklen_t)strlen(x->interface));
     if (bind_it && bind(x->fd, (struct sockaddr *)&sa, n) < 0)
-        return fail(x, stage, "config", errno, "cannot use the address %s", el_addr_text(own, text));
+        return pair_tcp_fail(x, stage, "config", errno, "cannot use the address %s", el_addr_text(own, text));
     return 0;
 }
 
@@ -174,7 +175,7 @@ static int own_address(struct pair_tcp_end *x, const char *stage, const uint8_t 
     *out = (struct el_addr){.port = 0};
     x->bound = !el_addr_parse(x->order->local, out->ip);
     if (x->bound && !el_addr_of_interface(x->order->local, like, out->ip))
-        return fail(x, stage, "network", 0, "this node has no interface %s with an address", x->order->local);
+        return pair_tcp_fail(x, stage, "network", 0, "this node has no interface %s with an address", x->order->local);
     if (x->bound)
         snprintf(x->interface, sizeof x->interface, "%s", x->order->local);
     else
@@ -192,7 +193,7 @@ struct caller {
 };
 
 /* 1: it is the guest; -1: a stranger; 0: wait. */
-static int hear(struct pair_tcp_end *x, struct caller *c)
+static int pair_tcp_hear(struct pair_tcp_end *x, struct caller *c)
 {
     uint8_t want[PAIR_HELLO_BYTES];
     ssize_t n = recv(c->fd, c->said + c->have, sizeof c->said - c->have, 0);
@@ -235,7 +236,7 @@ static int accept_guest(struct pair_tcp_end *x, int listener, el_usec at)
         if (!await(x, p, STRANGERS_MAX + 1, at))
             break;
         for (int i = 0; i < STRANGERS_MAX; i++) {
-            int who = callers[i].fd >= 0 ? hear(x, &callers[i]) : 0;
+            int who = callers[i].fd >= 0 ? pair_tcp_hear(x, &callers[i]) : 0;
             if (who > 0 && x->fd < 0)
                 x->fd = callers[i].fd;
             else if (who)
@@ -265,21 +266,21 @@ static int meet_as_host(struct pair_tcp_end *x)
     int listener = x->fd;
     if (listen(listener, STRANGERS_MAX) < 0 || getsockname(listener, (struct sockaddr *)&sa, &n) < 0 ||
         getrandom(x->id.token, sizeof x->id.token, 0) != (ssize_t)sizeof x->id.token)
-        return fail(x, "listen", "system", errno, "cannot listen on %s", x->local);
+        return pair_tcp_fail(x, "listen", "system", errno, "cannot listen on %s", x->local);
     el_addr_from_sockaddr((struct sockaddr *)&sa, &x->id.addr);
     pair_id_text(&x->id, text, sizeof text);
     wire_init(&w, WIRE_ID);
     w.u.id.id = text;
     role_tell(&w);
     el_addr_text(&x->id.addr, text);
-    int met = accept_guest(x, listener, until(x, x->order->meet_ms));
+    int met = accept_guest(x, listener, pair_tcp_until(x, x->order->meet_ms));
     close(listener);
     if (met < 0)
-        return fail(x, "connect", "timeout", 0, "%s did not connect to %s%s%s within %.3g s", peer_of(x), text,
-                    x->interface[0] ? " on " : "", x->interface, (double)x->order->meet_ms / 1e3);
+        return pair_tcp_fail(x, "connect", "timeout", 0, "%s did not connect to %s%s%s within %.3g s", peer_of(x), text,
+                             x->interface[0] ? " on " : "", x->interface, (double)x->order->meet_ms / 1e3);
     learn_names(x);
     pair_hello(x->id.token, true, hello);
-    return move(x, "connect", true, hello, sizeof hello);
+    return pair_tcp_move(x, "connect", true, hello, sizeof hello);
 }
 
 static int connect_to(struct pair_tcp_end *x)
@@ -294,13 +295,14 @@ static int connect_to(struct pair_tcp_end *x)
         sys = errno;
     learn_names(x); /* the address that the kernel has chosen, where none was named */
     el_addr_text(&x->id.addr, x->remote);
-    if (!sys && !await(x, &p, 1, until(x, x->order->meet_ms)))
-        return fail(x, "connect", "timeout", 0,
-                    "nothing came back from %s for %.3g s: does a firewall drop connections, or is there no way?",
-                    way_of(x, way, sizeof way), (double)x->order->meet_ms / 1e3);
+    if (!sys && !await(x, &p, 1, pair_tcp_until(x, x->order->meet_ms)))
+        return pair_tcp_fail(
+            x, "connect", "timeout", 0,
+            "nothing came back from %s for %.3g s: does a firewall drop connections, or is there no way?",
+            way_of(x, way, sizeof way), (double)x->order->meet_ms / 1e3);
     if (!sys && getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &sys, &size) < 0)
         sys = errno;
-    return sys ? fail(x, "connect", "network", sys, "cannot connect to %s", way_of(x, way, sizeof way)) : 0;
+    return sys ? pair_tcp_fail(x, "connect", "network", sys, "cannot connect to %s", way_of(x, way, sizeof way)) : 0;
 }
 
 static int meet_as_guest(struct pair_tcp_end *x)
@@ -309,7 +311,7 @@ static int meet_as_guest(struct pair_tcp_end *x)
     uint8_t hello[PAIR_HELLO_BYTES], want[PAIR_HELLO_BYTES];
     char way[256];
     if (!pair_id_parse(x->order->id, &x->id))
-        return fail(x, "connect", "internal", 0, "\"%s\" does not say where the other end is", x->order->id);
+        return pair_tcp_fail(x, "connect", "internal", 0, "\"%s\" does not say where the other end is", x->order->id);
     if (x->order->local[0] && own_address(x, "connect", x->id.addr.ip, &own) < 0)
         return -1;
     /* Without an address of its own the socket is of the other end's family. */
@@ -317,11 +319,12 @@ static int meet_as_guest(struct pair_tcp_end *x)
         connect_to(x) < 0)
         return -1;
     pair_hello(x->id.token, false, hello);
-    if (move(x, "connect", true, hello, sizeof hello) < 0 || move(x, "connect", false, hello, sizeof hello) < 0)
+    if (pair_tcp_move(x, "connect", true, hello, sizeof hello) < 0 ||
+        pair_tcp_move(x, "connect", false, hello, sizeof hello) < 0)
         return -1;
     pair_hello(x->id.token, true, want);
     if (memcmp(hello, want, sizeof want) != 0)
-        return fail(x, "connect", "network", 0, "somebody else answers at %s", way_of(x, way, sizeof way));
+        return pair_tcp_fail(x, "connect", "network", 0, "somebody else answers at %s", way_of(x, way, sizeof way));
     return 0;
 }
 
@@ -359,8 +362,8 @@ static int ping(struct pair_tcp_end *x)
             return -1;
         for (uint32_t i = 0; i < n; i++) {
             el_usec began = loop_clock();
-            if (move(x, "latency", true, message, sizeof message) < 0 ||
-                move(x, "latency", false, message, sizeof message) < 0)
+            if (pair_tcp_move(x, "latency", true, message, sizeof message) < 0 ||
+                pair_tcp_move(x, "latency", false, message, sizeof message) < 0)
                 return -1;
             if (warm)
                 pair_times_add(&times, (double)(loop_clock() - began) / 2);
@@ -377,8 +380,8 @@ static int pong(struct pair_tcp_end *x, uint32_t count)
 {
     static uint8_t message[PAIR_LATENCY_BYTES];
     for (uint32_t i = 0; i < count; i++)
-        if (move(x, "latency", false, message, sizeof message) < 0 ||
-            move(x, "latency", true, message, sizeof message) < 0)
+        if (pair_tcp_move(x, "latency", false, message, sizeof message) < 0 ||
+            pair_tcp_move(x, "latency", true, message, sizeof message) < 0)
             return -1;
     x->small_went = true;
     return 0;
@@ -397,7 +400,7 @@ static void stamp_at(const struct pair_tcp_way *w, uint8_t *block)
 }
 
 /* As much as goes now.  1: something went; 0: nothing; -1 failed and said so. */
-static int send_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
+static int pair_tcp_send_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
 {
     size_t at = w->done % PAIR_BLOCK_BYTES;
     stamp_at(w, x->out);
@@ -408,7 +411,7 @@ static int send_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
     return n > 0;
 }
 
-static int receive_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
+static int pair_tcp_receive_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
 {
     size_t at = w->done % PAIR_BLOCK_BYTES;
     char way[256];
@@ -417,9 +420,9 @@ static int receive_some(struct pair_tcp_end *x, struct pair_tcp_way *w)
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return fail_lost(x, "bandwidth", n == 0 ? 0 : errno);
     if (n > 0 && memcmp(x->in + at, x->want + at, (size_t)n) != 0)
-        return fail(x, "content", "hardware", 0,
-                    "what came from %s is not what was sent: within %zd bytes from byte %llu of exchange %u",
-                    way_of(x, way, sizeof way), n, (unsigned long long)w->done, w->exchange);
+        return pair_tcp_fail(x, "content", "hardware", 0,
+                             "what came from %s is not what was sent: within %zd bytes from byte %llu of exchange %u",
+                             way_of(x, way, sizeof way), n, (unsigned long long)w->done, w->exchange);
     w->done += n > 0 ? (size_t)n : 0;
     return n > 0;
 }
@@ -430,8 +433,8 @@ static int exchange(struct pair_tcp_end *x, uint64_t bytes, uint32_t number, el_
     struct pair_tcp_way out = {.bytes = bytes, .exchange = number}, in = out;
     el_usec began = loop_clock(), moved = now(x);
     while (out.done < bytes || in.done < bytes) {
-        int sent = out.done < bytes ? send_some(x, &out) : 0;
-        int got = sent >= 0 && in.done < bytes ? receive_some(x, &in) : 0;
+        int sent = out.done < bytes ? pair_tcp_send_some(x, &out) : 0;
+        int got = sent >= 0 && in.done < bytes ? pair_tcp_receive_some(x, &in) : 0;
         if (sent < 0 || got < 0)
             return -1;
         if (sent || got) {
@@ -439,8 +442,9 @@ static int exchange(struct pair_tcp_end *x, uint64_t bytes, uint32_t number, el_
             if (moved < x->deadline)
                 continue;
             char way[256];
-            return fail(x, "bandwidth", "slow", 0, "the time for the pair is over, and data still comes from %s",
-                        way_of(x, way, sizeof way));
+            return pair_tcp_fail(x, "bandwidth", "slow", 0,
+                                 "the time for the pair is over, and data still comes from %s",
+                                 way_of(x, way, sizeof way));
         }
         struct pollfd p = {.fd = x->fd,
                            .events = (short)((out.done < bytes ? POLLOUT : 0) | (in.done < bytes ? POLLIN : 0))};
@@ -493,13 +497,13 @@ static int lead(struct pair_tcp_end *x)
             count_exchange(&times, bytes, took);
         pair_pace_took(&pace, took);
     }
-    if (put_header(x, "end", PAIR_END, 0, 0) < 0 || move(x, "end", false, raw, sizeof raw) < 0)
+    if (put_header(x, "end", PAIR_END, 0, 0) < 0 || pair_tcp_move(x, "end", false, raw, sizeof raw) < 0)
         return -1;
     tell_times(x, "tcp_bw64m", "GB/s", &times);
     return 0;
 }
 
-static int follow(struct pair_tcp_end *x)
+static int pair_tcp_follow(struct pair_tcp_end *x)
 {
     struct pair_times times = {.n = 0};
     struct pair_header h;
@@ -507,11 +511,11 @@ static int follow(struct pair_tcp_end *x)
     char way[256];
     for (;;) {
         el_usec took;
-        if (move(x, "bandwidth", false, raw, sizeof raw) < 0)
+        if (pair_tcp_move(x, "bandwidth", false, raw, sizeof raw) < 0)
             return -1;
         if (!pair_header_get(raw, &h))
-            return fail(x, "content", "network", 0, "%s does not speak as this version of elrun does",
-                        way_of(x, way, sizeof way));
+            return pair_tcp_fail(x, "content", "network", 0, "%s does not speak as this version of elrun does",
+                                 way_of(x, way, sizeof way));
         if (h.kind == PAIR_END)
             break;
         if (h.kind == PAIR_LATENCY ? pong(x, h.count) < 0 : exchange(x, h.bytes, h.count, &took) < 0)
@@ -540,7 +544,7 @@ static void tell_met(const struct pair_tcp_end *x, el_usec took)
     role_tell(&w);
 }
 
-static int run(struct pair_tcp_end *x)
+static int pair_tcp_run(struct pair_tcp_end *x)
 {
     int one = 1;
     el_usec began = now(x);
@@ -550,7 +554,7 @@ static int run(struct pair_tcp_end *x)
     tell_met(x, now(x) - began);
     pair_fill(x->id.token, !x->order->guest, x->out);
     pair_fill(x->id.token, x->order->guest, x->want);
-    if ((x->order->guest ? follow(x) : lead(x)) < 0)
+    if ((x->order->guest ? pair_tcp_follow(x) : lead(x)) < 0)
         return -1;
     tell_losses(x);
     return 0;
@@ -567,7 +571,7 @@ int pair_tcp_role(const struct probe_wire *order)
     pair_clock_init(&x.clock, loop_clock());
     x.deadline = x.clock.now + EL_MS(x.order->limit_ms);
     wire_init(&w, WIRE_END);
-    w.u.end.ok = run(&x) == 0;
+    w.u.end.ok = pair_tcp_run(&x) == 0;
     role_tell(&w);
     return 0;
 }

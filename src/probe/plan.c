@@ -92,7 +92,7 @@ void plan_free(struct plan *p)
 
 /* --- what is told about nodes ------------------------------------------------------------------------------------- */
 
-static void keep_name(struct plan *p, char **to, const char *name)
+static void plan_keep_name(struct plan *p, char **to, const char *name)
 {
     el_free(p->mem, *to);
     *to = *name ? el_strndup(p->mem, name, strnlen(name, PLAN_NAME_MAX - 1)) : NULL;
@@ -101,13 +101,13 @@ static void keep_name(struct plan *p, char **to, const char *name)
 void plan_name(struct plan *p, unsigned node, const char *name)
 {
     assert(node < p->nodes);
-    keep_name(p, &p->node[node].name, name);
+    plan_keep_name(p, &p->node[node].name, name);
 }
 
 void plan_domain_label(struct plan *p, unsigned node, const char *label)
 {
     assert(node < p->nodes);
-    keep_name(p, &p->node[node].label, label);
+    plan_keep_name(p, &p->node[node].label, label);
 }
 
 const char *plan_name_of(const struct plan *p, unsigned node, char to[PLAN_NAME_MAX])
@@ -292,7 +292,7 @@ void plan_result(struct plan *p, unsigned pair, const struct pair_result *r)
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
-static int compare_places(const void *a, const void *b)
+static int plan_compare_places(const void *a, const void *b)
 {
     const struct plan_place *x = a, *y = b;
     if (x->domain != y->domain)
@@ -300,11 +300,11 @@ static int compare_places(const void *a, const void *b)
     return x->node < y->node ? -1 : 1;
 }
 
-static void put_in_order(struct plan *p)
+static void plan_put_in_order(struct plan *p)
 {
     for (unsigned n = 0; n < p->nodes; n++)
         p->order[n] = (struct plan_place){p->node[n].domain, n};
-    el_sort(p->order, p->nodes, sizeof *p->order, compare_places);
+    el_sort(p->order, p->nodes, sizeof *p->order, plan_compare_places);
     for (unsigned i = 0; i < p->nodes; i++)
         p->node[p->order[i].node].domain_at =
             i && p->order[i - 1].domain == p->order[i].domain ? p->node[p->order[i - 1].node].domain_at : i;
@@ -323,7 +323,7 @@ static void find_shared(struct plan *p)
     }
 }
 
-static void meet(struct plan *p, unsigned a, unsigned b, bool yes)
+static void plan_meet(struct plan *p, unsigned a, unsigned b, bool yes)
 {
     uint64_t *x = &p->met[a * p->words + b / 64], *y = &p->met[b * p->words + a / 64];
     *x = yes ? *x | 1ull << (b % 64) : *x & ~(1ull << (b % 64));
@@ -342,12 +342,12 @@ static void close_round(struct plan *p)
         a->broken++;
         b->broken++;
         if (again)
-            meet(p, rec->a, rec->b, false);
+            plan_meet(p, rec->a, rec->b, false);
     }
     p->pairs = 0;
 }
 
-static bool make_room(struct plan *p, unsigned more)
+static bool plan_make_room(struct plan *p, unsigned more)
 {
     if (p->records + more <= p->records_room)
         return true;
@@ -380,11 +380,11 @@ static void record_round(struct plan *p)
         memset(p->value + block * p->records, 0, block * sizeof *p->value);
         p->record[p->records++] = (struct plan_record){
             .a = pair->a, .b = pair->b, .round = p->rounds, .rails = pair->rails, .purpose = pair->purpose};
-        meet(p, pair->a, pair->b, true);
+        plan_meet(p, pair->a, pair->b, true);
     }
 }
 
-static unsigned stop(struct plan *p, enum plan_stop why)
+static unsigned plan_stop(struct plan *p, enum plan_stop why)
 {
     p->stop = why;
     p->pairs = 0;
@@ -400,10 +400,10 @@ static bool anyone_open(const struct plan *p)
     return false;
 }
 
-static void begin_round(struct plan *p)
+static void plan_begin_round(struct plan *p)
 {
     if (p->rounds == 0) {
-        put_in_order(p);
+        plan_put_in_order(p);
         find_shared(p);
     }
     close_round(p);
@@ -413,12 +413,12 @@ static void begin_round(struct plan *p)
 
 unsigned plan_given(struct plan *p, const struct plan_pair *pairs, unsigned n)
 {
-    begin_round(p);
+    plan_begin_round(p);
     for (unsigned i = 0; i < n; i++)
         if (p->pairs < p->nodes / 2 && !plan_met(p, pairs[i].a, pairs[i].b))
             p->pair[p->pairs++] = pairs[i];
-    if (p->stop || !make_room(p, p->pairs))
-        return stop(p, p->stop ? p->stop : PLAN_STOP_MEMORY);
+    if (p->stop || !plan_make_room(p, p->pairs))
+        return plan_stop(p, p->stop ? p->stop : PLAN_STOP_MEMORY);
     p->rounds++;
     record_round(p);
     return p->pairs;
@@ -427,16 +427,16 @@ unsigned plan_given(struct plan *p, const struct plan_pair *pairs, unsigned n)
 unsigned plan_round(struct plan *p, const struct plan_pair **pairs)
 {
     *pairs = p->pair;
-    begin_round(p);
+    plan_begin_round(p);
     if (p->stop)
         return 0;
     plan_match(p);
     if (!p->pairs)
-        return stop(p, anyone_open(p) ? PLAN_STOP_PAIRS : PLAN_STOP_KNOWN);
+        return plan_stop(p, anyone_open(p) ? PLAN_STOP_PAIRS : PLAN_STOP_KNOWN);
     if (p->conf.rounds_max && p->rounds >= p->conf.rounds_max)
-        return stop(p, anyone_open(p) ? PLAN_STOP_ROUNDS : PLAN_STOP_KNOWN);
-    if (!make_room(p, p->pairs))
-        return stop(p, PLAN_STOP_MEMORY);
+        return plan_stop(p, anyone_open(p) ? PLAN_STOP_ROUNDS : PLAN_STOP_KNOWN);
+    if (!plan_make_room(p, p->pairs))
+        return plan_stop(p, PLAN_STOP_MEMORY);
     p->rounds++;
     record_round(p);
     return p->pairs;

@@ -27,7 +27,7 @@ static uint32_t common(const struct plan *p, unsigned a, unsigned b)
     return x->rails & y->rails & ~(x->closed | y->closed) & ~decided(p, a, b);
 }
 
-static void join(struct plan *p, unsigned a, unsigned b, uint32_t rails, enum plan_purpose purpose)
+static void plan_match_join(struct plan *p, unsigned a, unsigned b, uint32_t rails, enum plan_purpose purpose)
 {
     assert(p->pairs < p->nodes / 2 && !p->node[a].busy && !p->node[b].busy);
     p->node[a].busy = p->node[b].busy = true;
@@ -42,7 +42,7 @@ static void match_first(struct plan *p)
         for (unsigned j = i + 1; j < p->nodes && !p->node[p->order[i].node].busy; j++) {
             uint32_t rails = common(p, p->order[i].node, p->order[j].node);
             if (rails)
-                join(p, p->order[i].node, p->order[j].node, rails, PLAN_FIRST);
+                plan_match_join(p, p->order[i].node, p->order[j].node, rails, PLAN_FIRST);
             else if (!plan_present(&p->node[p->order[i].node]))
                 break;
         }
@@ -59,14 +59,14 @@ static bool match_reference(struct plan *p, unsigned n)
         if (!useful || !(common(p, n, other) & useful))
             continue;
         if (useful == open && !plan_open(&p->node[other])) {
-            join(p, n, other, common(p, n, other), PLAN_CLEAR);
+            plan_match_join(p, n, other, common(p, n, other), PLAN_CLEAR);
             return true;
         }
         second = second == p->nodes ? other : second;
     }
     if (second == p->nodes)
         return false;
-    join(p, n, second, common(p, n, second), PLAN_CLEAR);
+    plan_match_join(p, n, second, common(p, n, second), PLAN_CLEAR);
     return true;
 }
 
@@ -92,7 +92,7 @@ static void match_among(struct plan *p)
             unsigned b = p->order[j].node;
             uint32_t rails = common(p, a, b);
             if (rails & open & plan_open(&p->node[b]))
-                join(p, a, b, rails, PLAN_AMONG);
+                plan_match_join(p, a, b, rails, PLAN_AMONG);
         }
     }
 }
@@ -107,7 +107,7 @@ static void match_fast(struct plan *p, unsigned n)
         uint32_t useful = plan_fast(&p->node[other]) & p->node[n].slow_open;
         if (!useful || !(common(p, n, other) & useful))
             continue;
-        join(p, n, other, common(p, n, other), PLAN_SLOW);
+        plan_match_join(p, n, other, common(p, n, other), PLAN_SLOW);
         return;
     }
 }
@@ -142,7 +142,7 @@ static void match_second(struct plan *p)
             unsigned b = p->order[(i + k) % p->nodes].node;
             uint32_t rails = common(p, a, b) & p->node[a].good & p->node[b].good;
             if (rails && (good <= 3 || wants_second(p, b)))
-                join(p, a, b, rails, PLAN_SECOND);
+                plan_match_join(p, a, b, rails, PLAN_SECOND);
         }
     }
 }

@@ -48,7 +48,7 @@ static void judge_pairs(struct plan *p, enum metric m, unsigned rail, uint32_t s
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
 
-static bool is_beyond(const struct plan *p, unsigned n, enum metric m, unsigned rail)
+static bool plan_slow_is_beyond(const struct plan *p, unsigned n, enum metric m, unsigned rail)
 {
     const struct slow_group *g = plan_group(p, m, rail);
     uint32_t v = plan_best(p, n, rail, m);
@@ -68,7 +68,7 @@ enum metric plan_slowest(const struct plan *p, unsigned n, uint32_t rails, unsig
     uint64_t most = 0;
     for (unsigned m = 0; m < METRIC_COUNT; m++)
         for (unsigned r = 0; rails >> r; r++) {
-            if (!(rails >> r & 1) || !is_beyond(p, n, (enum metric)m, r))
+            if (!(rails >> r & 1) || !plan_slow_is_beyond(p, n, (enum metric)m, r))
                 continue;
             uint64_t e = excess(plan_best(p, n, r, (enum metric)m), plan_group(p, (enum metric)m, r)->limit);
             if (worst != METRIC_COUNT && e <= most)
@@ -80,7 +80,7 @@ enum metric plan_slowest(const struct plan *p, unsigned n, uint32_t rails, unsig
     return worst;
 }
 
-static void look(struct plan *p, unsigned n, enum metric m, unsigned rail)
+static void plan_slow_look(struct plan *p, unsigned n, enum metric m, unsigned rail)
 {
     struct plan_node *x = &p->node[n];
     const struct slow_group *g = plan_group(p, m, rail);
@@ -95,7 +95,7 @@ static void look(struct plan *p, unsigned n, enum metric m, unsigned rail)
     /* Who bears witness must be well within the limit, not just by luck. */
     if (of_pair && g->median && metric_worse(m, v, (uint32_t)(((uint64_t)g->median + g->limit) / 2)))
         x->no_witness |= bit;
-    if (!is_beyond(p, n, m, rail))
+    if (!plan_slow_is_beyond(p, n, m, rail))
         return;
     if (of_pair)
         x->beyond |= bit;
@@ -116,7 +116,7 @@ static void judge_metric(struct plan *p, enum metric m, unsigned rail)
             p->scratch[n++] = plan_best(p, i, rail, m);
     slow_judge(m, p->scratch, n, spread, &conf, plan_group(p, m, rail));
     for (unsigned i = 0; n && i < p->nodes; i++)
-        look(p, i, m, rail);
+        plan_slow_look(p, i, m, rail);
 }
 
 /* --- who has met fast ones ---------------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static uint32_t fast_unmet(const struct plan *p, unsigned n, uint32_t rails, boo
     return found & rails;
 }
 
-static void decide(struct plan *p, unsigned n, uint32_t fast_anywhere)
+static void plan_slow_decide(struct plan *p, unsigned n, uint32_t fast_anywhere)
 {
     struct plan_node *x = &p->node[n];
     uint32_t rails = x->doubtful & x->good, enough = 0, near = 0;
@@ -197,5 +197,5 @@ void plan_judge_slow(struct plan *p)
         fast_anywhere |= plan_fast(&p->node[n]);
     for (unsigned n = 0; n < p->nodes; n++)
         if (p->node[n].doubtful)
-            decide(p, n, fast_anywhere);
+            plan_slow_decide(p, n, fast_anywhere);
 }

@@ -103,7 +103,7 @@ void report_round(const struct probe_report *r, struct el_buf *out)
     put_count(out, &gap, count[NODE_BAD] + count[NODE_BAD_LOCAL], "bad");
 }
 
-static const char *word_of(enum node_state s)
+static const char *report_word_of(enum node_state s)
 {
     return s == NODE_BAD_LOCAL ? "bad" : node_state_name(s);
 }
@@ -112,7 +112,7 @@ static const char *word_of(enum node_state s)
 static const char *word_of_only(const struct probe_report *r)
 {
     bool undecided = report_whole(r) == VERDICT_UNDECIDED;
-    return undecided ? node_state_name(NODE_UNDECIDED) : word_of(verdict_state(r->plan, 0));
+    return undecided ? node_state_name(NODE_UNDECIDED) : report_word_of(verdict_state(r->plan, 0));
 }
 
 void report_summary(const struct probe_report *r, struct el_buf *out)
@@ -194,12 +194,13 @@ void report_node(const struct probe_report *r, unsigned node, struct el_buf *out
     struct node_verdict v;
     char name[PLAN_NAME_MAX];
     verdict_node(r->plan, node, &v);
-    el_buf_printf(out, "%s is %s%s%s", report_name(r, node, name), word_of(v.state), *v.text ? ": " : "", v.text);
+    el_buf_printf(out, "%s is %s%s%s", report_name(r, node, name), report_word_of(v.state), *v.text ? ": " : "",
+                  v.text);
     put_note(r, node, out);
     el_buf_puts(out, "\n");
 }
 
-static void put_titles(const struct probe_report *r, enum metric m, struct el_buf *out)
+static void report_put_titles(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     char line[128];
     snprintf(line, sizeof line, "  %5s  %-20s  %-9s  %12s  %12s  %s", "NODE", "NAME", "VERDICT",
@@ -208,7 +209,7 @@ static void put_titles(const struct probe_report *r, enum metric m, struct el_bu
     el_buf_puts(out, "\n");
 }
 
-static void put_node(const struct probe_report *r, unsigned node, enum metric m, struct el_buf *out)
+static void report_put_node(const struct probe_report *r, unsigned node, enum metric m, struct el_buf *out)
 {
     struct node_verdict v;
     char name[PLAN_NAME_MAX], number[16], value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX];
@@ -228,7 +229,7 @@ static void put_node(const struct probe_report *r, unsigned node, enum metric m,
     if (strlen(name) > 20)
         memcpy(name + 17, "...", 4);
     el_buf_printf(out, "  %5s  %-20s  ", number, name);
-    el_paint(out, r->colour, report_tone(v.state), 9, word_of(v.state));
+    el_paint(out, r->colour, report_tone(v.state), 9, report_word_of(v.state));
     measured = v.state == NODE_BAD || v.state == NODE_BAD_LOCAL ? 0 : measured;
     bool no_limit = !border || border == UINT32_MAX;
     if (m == METRIC_COUNT)
@@ -264,7 +265,7 @@ static void put_good(const struct probe_report *r, struct el_buf *out)
     el_buf_printf(out, "%s\n", good ? "" : "none");
 }
 
-static void put_nodes(const struct probe_report *r, struct el_buf *out)
+static void report_put_nodes(const struct probe_report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan), odd = 0;
     bool all = nodes <= REPORT_LISTED_MAX;
@@ -276,11 +277,11 @@ static void put_nodes(const struct probe_report *r, struct el_buf *out)
         put_good(r, out);
     if (!all && !odd)
         return;
-    put_titles(r, m, out);
+    report_put_titles(r, m, out);
     unsigned shown = 0;
     for (unsigned n = 0; n < nodes && (all || shown < REPORT_ODD_MAX); n++)
         if (all || verdict_state(r->plan, n) != NODE_GOOD) {
-            put_node(r, n, m, out);
+            report_put_node(r, n, m, out);
             shown++;
         }
     if (!all && shown < odd)
@@ -319,7 +320,7 @@ static void put_heading(const struct probe_report *r, const char *text, struct e
     el_buf_puts(out, "\n");
 }
 
-static void put_link(const struct probe_report *r, const struct link_verdict *l, struct el_buf *out)
+static void report_put_link(const struct probe_report *r, const struct link_verdict *l, struct el_buf *out)
 {
     char a[PLAN_NAME_MAX], b[PLAN_NAME_MAX], value[METRIC_TEXT_MAX], limit[METRIC_TEXT_MAX];
     el_buf_printf(out, "  %s - %s", report_name(r, l->a, a), report_name(r, l->b, b));
@@ -364,10 +365,10 @@ static void put_way(const struct probe_report *r, const struct link_verdict *l, 
     el_buf_printf(out,
                   "  domains %s and %s: %u of %u pair%s between them %s not as others: perhaps the switch; first:\n  ",
                   first, second, odd, all, all == 1 ? "" : "s", odd == 1 ? "is" : "are");
-    put_link(r, &l[at], out);
+    report_put_link(r, &l[at], out);
 }
 
-static void put_links(const struct probe_report *r, struct el_buf *out)
+static void report_put_links(const struct probe_report *r, struct el_buf *out)
 {
     unsigned n = verdict_links(r->plan, NULL, 0), shown = 0, inside = 0;
     struct link_verdict *l = n ? el_alloc(out->mem, n * sizeof *l) : NULL;
@@ -380,7 +381,7 @@ static void put_links(const struct probe_report *r, struct el_buf *out)
         if (l[i].across) {
             put_way(r, l, i, n, out);
         } else if (shown < REPORT_LINES_MAX) {
-            put_link(r, &l[i], out);
+            report_put_link(r, &l[i], out);
             shown++;
         }
     }
@@ -389,7 +390,7 @@ static void put_links(const struct probe_report *r, struct el_buf *out)
     el_free(out->mem, l);
 }
 
-static void put_splits(const struct probe_report *r, struct el_buf *out)
+static void report_put_splits(const struct probe_report *r, struct el_buf *out)
 {
     struct split_verdict s[REPORT_LINES_MAX];
     unsigned n = verdict_splits(r->plan, s, REPORT_LINES_MAX);
@@ -415,7 +416,7 @@ static void put_splits(const struct probe_report *r, struct el_buf *out)
     }
 }
 
-static void put_versions(const struct probe_report *r, struct el_buf *out)
+static void report_put_versions(const struct probe_report *r, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan);
     struct el_mem *mem = out->mem;
@@ -445,7 +446,7 @@ static void put_versions(const struct probe_report *r, struct el_buf *out)
     el_free(mem, facts);
 }
 
-static const char *why_stopped(enum plan_stop s)
+static const char *report_why_stopped(enum plan_stop s)
 {
     switch (s) {
     case PLAN_STOP_ROUNDS: return "stopped because no more rounds are allowed (--probe-rounds)";
@@ -476,31 +477,31 @@ static void put_above(const struct probe_report *r, struct el_buf *out)
     el_paint(out, r->colour, TONE_STRONG, 0, "probe");
     el_buf_printf(out, "%s%s of %s", r->backend ? " by " : "", r->backend ? r->backend : "", el_buf_cstr(&line));
     el_buf_free(&line);
-    const char *stopped = why_stopped(plan_stopped(r->plan));
+    const char *stopped = report_why_stopped(plan_stopped(r->plan));
     if (stopped && plan_nodes(r->plan) > 1)
         el_buf_printf(out, "  %s\n", stopped);
     if (plan_nodes(r->plan) == 1) {
         put_alone(r, out);
         report_checks(r, out);
     } else {
-        put_nodes(r, out);
+        report_put_nodes(r, out);
     }
 }
 
 static void put_below(const struct probe_report *r, struct el_buf *out)
 {
     put_noise(r, out);
-    put_links(r, out);
-    put_splits(r, out);
+    report_put_links(r, out);
+    report_put_splits(r, out);
     report_warnings(r, out);
-    put_versions(r, out);
+    report_put_versions(r, out);
     if (r->all)
         report_checks_each(r, out);
 }
 
 /* In lines that are no wider than the terminal; without one, or on one that cannot be read anyway, as they are. */
-static void put_wrapped(const struct probe_report *r, void (*put)(const struct probe_report *r, struct el_buf *out),
-                        struct el_buf *out)
+static void report_put_wrapped(const struct probe_report *r,
+                               void (*put)(const struct probe_report *r, struct el_buf *out), struct el_buf *out)
 {
     struct el_buf text = EL_BUF_INIT(out->mem, out->max);
     if (r->columns < 40) {
@@ -515,9 +516,9 @@ static void put_wrapped(const struct probe_report *r, void (*put)(const struct p
 
 void report_text(const struct probe_report *r, struct el_buf *out)
 {
-    put_wrapped(r, put_above, out);
+    report_put_wrapped(r, put_above, out);
     if (plan_nodes(r->plan) == 1)
         return;
     report_picture(r, out); /* it knows how wide it may be, and is worth nothing when broken */
-    put_wrapped(r, put_below, out);
+    report_put_wrapped(r, put_below, out);
 }

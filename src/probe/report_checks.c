@@ -12,7 +12,7 @@ struct report_checks_row {
     const struct finding *worst; /* the first of the worst */
 };
 
-static struct report_checks_row collect(const struct findings *f, enum check c)
+static struct report_checks_row report_checks_collect(const struct findings *f, enum check c)
 {
     struct report_checks_row row = {0};
     for (unsigned i = 0; f && i < f->n; i++) {
@@ -25,7 +25,7 @@ static struct report_checks_row collect(const struct findings *f, enum check c)
     return row;
 }
 
-static enum el_tone tone_of(enum finding_state s)
+static enum el_tone report_checks_tone_of(enum finding_state s)
 {
     switch (s) {
     case FINDING_OK: return TONE_GOOD;
@@ -46,7 +46,7 @@ static void put_advice(const struct probe_report *r, enum check c, struct el_buf
     el_buf_printf(out, "%s\n", check_rows[c].advice);
 }
 
-static void put_titles(const struct probe_report *r, struct el_buf *out)
+static void report_checks_put_titles(const struct probe_report *r, struct el_buf *out)
 {
     char line[128];
     snprintf(line, sizeof line, "  %-9s  %-20s  %-14s  %-18s  %s", "VERDICT", "CHECK", "MEASURED", "EXPECTED", "OF");
@@ -55,23 +55,24 @@ static void put_titles(const struct probe_report *r, struct el_buf *out)
 }
 
 /* What does not fit its column keeps a gap. */
-static void put_cell(const struct probe_report *r, int width, const char *text, struct el_buf *out)
+static void report_checks_put_cell(const struct probe_report *r, int width, const char *text, struct el_buf *out)
 {
     el_paint(out, r->colour, TONE_PLAIN, width, text);
     if (strlen(text) >= (size_t)width)
         el_buf_puts(out, "  ");
 }
 
-static void put_finding(const struct probe_report *r, const struct finding *f, unsigned others, struct el_buf *out)
+static void report_checks_put_finding(const struct probe_report *r, const struct finding *f, unsigned others,
+                                      struct el_buf *out)
 {
     const struct check_row *row = &check_rows[f->check];
     bool judged = f->has_value && f->state != FINDING_UNCHECKED && f->state != FINDING_UNDECIDED;
     char value[CHECK_VALUE_MAX], limit[CHECK_LIMIT_MAX];
     el_buf_puts(out, "  ");
-    el_paint(out, r->colour, tone_of(f->state), 11, finding_state_name(f->state));
+    el_paint(out, r->colour, report_checks_tone_of(f->state), 11, finding_state_name(f->state));
     el_paint(out, r->colour, TONE_PLAIN, 22, row->name);
-    put_cell(r, 16, judged ? check_value_text(row->unit, f->value, value) : "-", out);
-    put_cell(r, 20, judged ? check_limit_text(f->check, f->limit, limit) : "-", out);
+    report_checks_put_cell(r, 16, judged ? check_value_text(row->unit, f->value, value) : "-", out);
+    report_checks_put_cell(r, 20, judged ? check_limit_text(f->check, f->limit, limit) : "-", out);
     el_buf_printf(out, "%s", f->on[0] ? f->on : "this node");
     if (others)
         el_buf_printf(out, " and %u more", others);
@@ -82,18 +83,18 @@ static void put_finding(const struct probe_report *r, const struct finding *f, u
 
 static void put_check(const struct probe_report *r, const struct findings *f, enum check c, struct el_buf *out)
 {
-    struct report_checks_row row = collect(f, c);
+    struct report_checks_row row = report_checks_collect(f, c);
     if (!row.n)
         return;
     if (r->all) {
         for (unsigned i = 0; i < f->n; i++)
             if (f->v[i].check == c)
-                put_finding(r, &f->v[i], 0, out);
+                report_checks_put_finding(r, &f->v[i], 0, out);
     } else {
         unsigned alike = 0;
         for (unsigned i = 0; i < f->n; i++)
             alike += f->v[i].check == c && f->v[i].state == row.worst->state;
-        put_finding(r, row.worst, alike - 1, out);
+        report_checks_put_finding(r, row.worst, alike - 1, out);
     }
 }
 
@@ -121,11 +122,11 @@ static void put_checks(const struct probe_report *r, unsigned node, struct el_bu
 {
     const struct findings *f = report_findings(r, node);
     unsigned skipped = 0;
-    put_titles(r, out);
+    report_checks_put_titles(r, out);
     /* What wants attention stands last, where the eye is. */
     for (int s = FINDING_OK; s < FINDING_STATES; s++)
         for (unsigned c = 0; c < CHECKS; c++) {
-            struct report_checks_row row = collect(f, (enum check)c);
+            struct report_checks_row row = report_checks_collect(f, (enum check)c);
             if (!row.n || (int)row.worst->state != s)
                 continue;
             if (s == FINDING_UNCHECKED && !r->all)
@@ -164,7 +165,7 @@ void report_checks_each(const struct probe_report *r, struct el_buf *out)
 /* Of nodes that are not bad by their own checks: why those are bad has been said. */
 static bool speaks(const struct probe_report *r, unsigned node, enum check c, const struct finding **f)
 {
-    struct report_checks_row row = collect(report_findings(r, node), c);
+    struct report_checks_row row = report_checks_collect(report_findings(r, node), c);
     *f = row.worst;
     return row.worst && (row.worst->state == FINDING_WARN || row.worst->state == FINDING_UNDECIDED);
 }
@@ -209,7 +210,7 @@ static void put_warning(const struct probe_report *r, enum check c, struct el_bu
     if (n) {
         finding_text(first, &text);
         el_buf_puts(out, "  ");
-        el_paint(out, r->colour, tone_of(first->state), 11, finding_state_name(first->state));
+        el_paint(out, r->colour, report_checks_tone_of(first->state), 11, finding_state_name(first->state));
         if (n == 1)
             el_buf_printf(out, "%s: %s\n", report_name(r, only, name), el_buf_cstr(&text));
         else

@@ -19,7 +19,7 @@ static const char *const wholes[] = {[VERDICT_ALL_GOOD] = "good",
                                      [VERDICT_UNDECIDED] = "undecided",
                                      [VERDICT_SOME_BAD] = "bad"};
 
-static void put_string(struct el_buf *out, const char *s)
+static void report_json_put_string(struct el_buf *out, const char *s)
 {
     text_json(out, s, strlen(s));
 }
@@ -38,7 +38,7 @@ static void put_real(struct el_buf *out, double v)
     el_buf_printf(out, "%.15g", v);
 }
 
-static void put_rails(struct el_buf *out, uint32_t rails)
+static void report_json_put_rails(struct el_buf *out, uint32_t rails)
 {
     const char *comma = "";
     el_buf_puts(out, "[");
@@ -79,13 +79,13 @@ static void put_values(const struct probe_report *r, unsigned pair, struct el_bu
 static void put_result(const struct probe_report *r, unsigned i, const struct pair_record *rec, struct el_buf *out)
 {
     el_buf_puts(out, "{\"ok\":");
-    put_rails(out, rec->ok);
+    report_json_put_rails(out, rec->ok);
     el_buf_puts(out, ",\"failed\":");
-    put_rails(out, rec->failed);
+    report_json_put_rails(out, rec->failed);
     el_buf_puts(out, ",\"broken_off\":");
-    put_rails(out, rec->rails & ~(rec->ok | rec->failed));
+    report_json_put_rails(out, rec->rails & ~(rec->ok | rec->failed));
     el_buf_puts(out, ",\"reason\":");
-    put_string(out, rec->reason ? rec->reason : "");
+    report_json_put_string(out, rec->reason ? rec->reason : "");
     el_buf_puts(out, ",\"metrics\":");
     put_values(r, i, out);
     el_buf_puts(out, "}");
@@ -104,7 +104,7 @@ static void put_rounds(const struct probe_report *r, struct el_buf *out)
         for (; to < n && (verdict_pair(r->plan, to, &rec), rec.round == round); to++) {
             el_buf_printf(out, "%s{\"a\":%u,\"b\":%u,\"for\":\"%s\",\"rails\":", to > from ? "," : "", rec.a, rec.b,
                           purposes[rec.purpose]);
-            put_rails(out, rec.rails);
+            report_json_put_rails(out, rec.rails);
             el_buf_puts(out, "}");
         }
         el_buf_puts(out, "],\"results\":[");
@@ -159,11 +159,11 @@ static void put_partners(const struct probe_report *r, unsigned node, struct el_
     el_buf_puts(out, "]");
 }
 
-static void put_finding(const struct finding *f, struct el_buf *out)
+static void report_json_put_finding(const struct finding *f, struct el_buf *out)
 {
     const struct check_row *row = &check_rows[f->check];
     el_buf_printf(out, "{\"check\":\"%s\",\"state\":\"%s\",\"on\":", row->name, finding_state_name(f->state));
-    put_string(out, f->on);
+    report_json_put_string(out, f->on);
     el_buf_puts(out, ",\"value\":");
     if (f->has_value)
         put_real(out, f->value);
@@ -175,18 +175,18 @@ static void put_finding(const struct finding *f, struct el_buf *out)
     else
         el_buf_puts(out, "null");
     el_buf_puts(out, ",\"unit\":");
-    put_string(out, check_unit_name(row->unit));
+    report_json_put_string(out, check_unit_name(row->unit));
     el_buf_puts(out, ",\"text\":");
-    put_string(out, f->text);
+    report_json_put_string(out, f->text);
     if (f->state == FINDING_BAD || f->state == FINDING_WARN) {
         el_buf_puts(out, ",\"advice\":");
-        put_string(out, row->advice);
+        report_json_put_string(out, row->advice);
     }
     el_buf_puts(out, "}");
 }
 
 /* All of the only node; of many what is not in order. */
-static void put_findings(const struct probe_report *r, unsigned node, struct el_buf *out)
+static void report_json_put_findings(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     const struct findings *f = report_findings(r, node);
     const char *comma = "";
@@ -195,7 +195,7 @@ static void put_findings(const struct probe_report *r, unsigned node, struct el_
         if (!r->all && plan_nodes(r->plan) > 1 && f->v[i].state < FINDING_UNDECIDED)
             continue;
         el_buf_puts(out, comma);
-        put_finding(&f->v[i], out);
+        report_json_put_finding(&f->v[i], out);
         comma = ",";
     }
     el_buf_puts(out, "]");
@@ -209,35 +209,35 @@ static void put_facts(const struct probe_report *r, unsigned node, struct el_buf
         if (!r->found[node]->facts.v[i][0])
             continue;
         el_buf_printf(out, "%s\"%s\":", comma, fact_rows[i].name);
-        put_string(out, r->found[node]->facts.v[i]);
+        report_json_put_string(out, r->found[node]->facts.v[i]);
         comma = ",";
     }
     el_buf_puts(out, "}");
 }
 
-static void put_node(const struct probe_report *r, unsigned node, struct el_buf *out)
+static void report_json_put_node(const struct probe_report *r, unsigned node, struct el_buf *out)
 {
     struct node_verdict v;
     char name[PLAN_NAME_MAX];
     verdict_node(r->plan, node, &v);
     el_buf_printf(out, "{\"node\":%u,\"name\":", node);
-    put_string(out, plan_name_of(r->plan, node, name));
+    report_json_put_string(out, plan_name_of(r->plan, node, name));
     if (plan_has_label(r->plan, node)) {
         el_buf_puts(out, ",\"domain\":");
-        put_string(out, plan_domain_text(r->plan, node, name));
+        report_json_put_string(out, plan_domain_text(r->plan, node, name));
     }
     el_buf_printf(out, ",\"state\":\"%s\",\"rails\":", node_state_name(v.state));
-    put_rails(out, v.rails);
+    report_json_put_rails(out, v.rails);
     el_buf_puts(out, ",\"reasons\":[");
     if (*v.text)
-        put_string(out, v.text);
+        report_json_put_string(out, v.text);
     if (r->brief) {
         el_buf_puts(out, "]}");
         return;
     }
     if (r->note && r->note[node] && *r->note[node]) {
         el_buf_puts(out, *v.text ? "," : "");
-        put_string(out, r->note[node]);
+        report_json_put_string(out, r->note[node]);
     }
     el_buf_printf(out, "],\"ambiguous\":%s,\"witnesses\":[", v.ambiguous ? "true" : "false");
     for (unsigned i = 0; i < v.witnesses; i++)
@@ -247,7 +247,7 @@ static void put_node(const struct probe_report *r, unsigned node, struct el_buf 
     el_buf_puts(out, ",");
     put_partners(r, node, out);
     el_buf_puts(out, ",");
-    put_findings(r, node, out);
+    report_json_put_findings(r, node, out);
     el_buf_puts(out, ",");
     put_facts(r, node, out);
     el_buf_puts(out, "}");
@@ -255,7 +255,7 @@ static void put_node(const struct probe_report *r, unsigned node, struct el_buf 
 
 /* --- the rest ----------------------------------------------------------------------------------------------------- */
 
-static void put_links(const struct probe_report *r, struct el_buf *out)
+static void report_json_put_links(const struct probe_report *r, struct el_buf *out)
 {
     unsigned n = verdict_links(r->plan, NULL, 0);
     struct link_verdict *l = el_alloc(out->mem, (n + 1) * sizeof *l);
@@ -264,10 +264,10 @@ static void put_links(const struct probe_report *r, struct el_buf *out)
     el_buf_puts(out, "\"links\":[");
     for (unsigned i = 0; i < n; i++) {
         el_buf_printf(out, "%s{\"a\":%u,\"b\":%u,\"rails\":", i ? "," : "", l[i].a, l[i].b);
-        put_rails(out, l[i].rails);
+        report_json_put_rails(out, l[i].rails);
         el_buf_printf(out, ",\"slow\":%s,\"across\":%s,\"reason\":", l[i].slow ? "true" : "false",
                       l[i].across ? "true" : "false");
-        put_string(out, l[i].reason);
+        report_json_put_string(out, l[i].reason);
         if (l[i].slow) {
             el_buf_printf(out, ",\"metric\":\"%s\",\"value\":", metric_info(l[i].metric)->name);
             put_milli(out, l[i].value);
@@ -280,7 +280,7 @@ static void put_links(const struct probe_report *r, struct el_buf *out)
     el_free(out->mem, l);
 }
 
-static void put_splits(const struct probe_report *r, struct el_buf *out)
+static void report_json_put_splits(const struct probe_report *r, struct el_buf *out)
 {
     struct split_verdict s[METRIC_COUNT * PLAN_RAILS_MAX];
     unsigned n = verdict_splits(r->plan, s, METRIC_COUNT * PLAN_RAILS_MAX);
@@ -297,7 +297,7 @@ static void put_splits(const struct probe_report *r, struct el_buf *out)
 }
 
 /* "nccl":[{"value":"2.28.9","nodes":7},…]: facts in which the nodes differ; who has which stands with each node. */
-static void put_versions(const struct probe_report *r, struct el_buf *out)
+static void report_json_put_versions(const struct probe_report *r, struct el_buf *out)
 {
     const char *comma = "";
     unsigned nodes = plan_nodes(r->plan);
@@ -312,7 +312,7 @@ static void put_versions(const struct probe_report *r, struct el_buf *out)
         el_buf_printf(out, "%s\"%s\":[", comma, fact_rows[i].name);
         for (unsigned k = 0; k < d.n; k++) {
             el_buf_puts(out, k ? ",{\"value\":" : "{\"value\":");
-            put_string(out, d.v[k].value);
+            report_json_put_string(out, d.v[k].value);
             el_buf_printf(out, ",\"nodes\":%u,\"first\":%u}", d.v[k].nodes, d.v[k].first);
         }
         el_buf_puts(out, "]");
@@ -323,7 +323,7 @@ static void put_versions(const struct probe_report *r, struct el_buf *out)
 }
 
 /* All, or the first of those that are not good. */
-static void put_nodes(const struct probe_report *r, struct el_buf *out)
+static void report_json_put_nodes(const struct probe_report *r, struct el_buf *out)
 {
     unsigned told = 0;
     el_buf_puts(out, "\"nodes\":[");
@@ -331,7 +331,7 @@ static void put_nodes(const struct probe_report *r, struct el_buf *out)
         if (r->brief && (told == REPORT_BRIEF_MAX || verdict_state(r->plan, n) == NODE_GOOD))
             continue;
         el_buf_puts(out, told++ ? "," : "");
-        put_node(r, n, out);
+        report_json_put_node(r, n, out);
     }
     el_buf_puts(out, "]");
 }
@@ -341,7 +341,7 @@ void report_json(const struct probe_report *r, struct el_buf *out)
     el_buf_printf(out, "{\"world_round\":{\"number\":%llu,\"coord\":\"%016llx\"},\"probe\":%llu,\"backend\":",
                   (unsigned long long)r->number, (unsigned long long)r->coord, (unsigned long long)r->probe);
     if (r->backend)
-        put_string(out, r->backend);
+        report_json_put_string(out, r->backend);
     else
         el_buf_puts(out, "null");
     el_buf_printf(out, ",\"took_ms\":%llu,\"verdict\":\"%s\",\"stopped\":\"%s\",\"brief\":%s,",
@@ -352,12 +352,12 @@ void report_json(const struct probe_report *r, struct el_buf *out)
     else
         put_rounds(r, out);
     el_buf_puts(out, ",");
-    put_nodes(r, out);
+    report_json_put_nodes(r, out);
     el_buf_puts(out, ",");
-    put_links(r, out);
+    report_json_put_links(r, out);
     el_buf_puts(out, ",");
-    put_splits(r, out);
+    report_json_put_splits(r, out);
     el_buf_puts(out, ",");
-    put_versions(r, out);
+    report_json_put_versions(r, out);
     el_buf_puts(out, "}\n");
 }

@@ -10,12 +10,12 @@ static const char *const blocks[BLOCKS] = {"▁", "▂", "▃", "▄", "▅", "�
 
 enum metric report_metric(const struct probe_report *r)
 {
-    static const enum metric order[] = {METRIC_BW64M, METRIC_BW1G, METRIC_TCP_BW64M};
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+    static const enum metric preferred[] = {METRIC_BW64M, METRIC_BW1G, METRIC_TCP_BW64M};
+    for (size_t i = 0; i < sizeof preferred / sizeof preferred[0]; i++)
         for (unsigned n = 0; n < plan_nodes(r->plan); n++)
             for (unsigned k = 0; k < plan_rail_count(r->plan); k++)
-                if (verdict_value(r->plan, n, k, order[i]))
-                    return order[i];
+                if (verdict_value(r->plan, n, k, preferred[i]))
+                    return preferred[i];
     return METRIC_COUNT;
 }
 
@@ -44,12 +44,12 @@ uint32_t report_pair_value(const struct probe_report *r, unsigned pair, enum met
 }
 
 /* Bandwidth only: more is better. */
-static enum el_tone tone_of(uint32_t v, uint32_t best)
+static enum el_tone report_picture_tone_of(uint32_t v, uint32_t best)
 {
     return (uint64_t)v * 10 >= (uint64_t)best * 9 ? TONE_GOOD : (uint64_t)v * 2 >= best ? TONE_WAIT : TONE_BAD;
 }
 
-static unsigned level_of(uint32_t v, uint32_t best, unsigned levels)
+static unsigned report_picture_level_of(uint32_t v, uint32_t best, unsigned levels)
 {
     uint64_t level = best ? ((uint64_t)v * levels + best - 1) / best : 0;
     return level == 0 ? 0 : level > levels ? levels - 1 : (unsigned)level - 1;
@@ -68,7 +68,7 @@ struct matrix {
     struct report_picture_cell cell[REPORT_LISTED_MAX][REPORT_LISTED_MAX];
 };
 
-static void fill(const struct probe_report *r, enum metric m, struct matrix *x)
+static void report_picture_fill(const struct probe_report *r, enum metric m, struct matrix *x)
 {
     memset(x, 0, sizeof *x);
     x->n = plan_nodes(r->plan);
@@ -98,8 +98,8 @@ static void put_figure(char *to, size_t room, uint32_t milli)
 }
 
 /* A figure; below it, where there is room, a block. */
-static void put_cell(const struct probe_report *r, const struct matrix *x, const struct report_picture_cell *c,
-                     int width, struct el_buf *out)
+static void report_picture_put_cell(const struct probe_report *r, const struct matrix *x,
+                                    const struct report_picture_cell *c, int width, struct el_buf *out)
 {
     char text[CELL_MAX + 8] = ".";
     enum el_tone tone = TONE_FAINT;
@@ -107,13 +107,14 @@ static void put_cell(const struct probe_report *r, const struct matrix *x, const
         snprintf(text, sizeof text, "%s", width > 3 ? "FAIL" : "X");
         tone = TONE_BAD;
     } else if (c->value) {
-        tone = tone_of(c->value, x->best);
+        tone = report_picture_tone_of(c->value, x->best);
         if (width <= 3)
-            snprintf(text, sizeof text, "%s", r->utf8 ? blocks[level_of(c->value, x->best, BLOCKS)] : "");
+            snprintf(text, sizeof text, "%s",
+                     r->utf8 ? blocks[report_picture_level_of(c->value, x->best, BLOCKS)] : "");
         else
             put_figure(text, sizeof text, x->best < METRIC_SMALL ? c->value * 1000 : c->value);
         if (!*text)
-            snprintf(text, sizeof text, "%u", level_of(c->value, x->best, 10));
+            snprintf(text, sizeof text, "%u", report_picture_level_of(c->value, x->best, 10));
     } else if (c->met) {
         snprintf(text, sizeof text, "ok");
         tone = TONE_GOOD;
@@ -124,7 +125,7 @@ static void put_cell(const struct probe_report *r, const struct matrix *x, const
 static void put_matrix(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     static struct matrix x;
-    fill(r, m, &x);
+    report_picture_fill(r, m, &x);
     unsigned columns = r->columns ? r->columns : 100;
     int width = 8 + 6 * x.n <= columns ? 6 : 3;
     el_buf_puts(out, "\n");
@@ -153,7 +154,7 @@ static void put_matrix(const struct probe_report *r, enum metric m, struct el_bu
             if (i == k)
                 el_paint(out, r->colour, TONE_FAINT, -width, r->utf8 ? "·" : "-");
             else
-                put_cell(r, &x, &x.cell[i][k], width, out);
+                report_picture_put_cell(r, &x, &x.cell[i][k], width, out);
         el_buf_puts(out, "\n");
     }
 }
@@ -182,14 +183,14 @@ static void put_block(const struct probe_report *r, unsigned n, enum metric m, u
     } else if (!v) {
         el_paint(out, r->colour, TONE_FAINT, 0, s == NODE_GOOD ? "." : "?");
     } else if (r->utf8) {
-        el_paint(out, r->colour, tone_of(v, best), 0, blocks[level_of(v, best, BLOCKS)]);
+        el_paint(out, r->colour, report_picture_tone_of(v, best), 0, blocks[report_picture_level_of(v, best, BLOCKS)]);
     } else {
-        digit[0] = (char)('0' + level_of(v, best, 10));
-        el_paint(out, r->colour, tone_of(v, best), 0, digit);
+        digit[0] = (char)('0' + report_picture_level_of(v, best, 10));
+        el_paint(out, r->colour, report_picture_tone_of(v, best), 0, digit);
     }
 }
 
-static void put_row(const struct probe_report *r, enum metric m, struct el_buf *out)
+static void report_picture_put_row(const struct probe_report *r, enum metric m, struct el_buf *out)
 {
     unsigned nodes = plan_nodes(r->plan);
     uint32_t best = best_of_all(r, m);
@@ -217,7 +218,7 @@ static void put_spread(const struct probe_report *r, enum metric m, struct el_bu
     for (unsigned n = 0; n < plan_nodes(r->plan); n++) {
         uint32_t v = report_node_value(r, n, m, &rail);
         if (v)
-            count[level_of(v, best, 10)]++;
+            count[report_picture_level_of(v, best, 10)]++;
     }
     for (unsigned i = 0; i < 10; i++)
         most = count[i] > most ? count[i] : most;
@@ -243,7 +244,7 @@ void report_picture(const struct probe_report *r, struct el_buf *out)
     else if (m == METRIC_COUNT)
         return;
     else if (plan_nodes(r->plan) <= PER_LINE * LINES_MAX)
-        put_row(r, m, out);
+        report_picture_put_row(r, m, out);
     else
         put_spread(r, m, out);
 }

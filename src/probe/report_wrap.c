@@ -4,7 +4,7 @@
 #include "probe/report_private.h"
 
 /* Columns of the n bytes: colours take none, and a character of several bytes takes one. */
-static unsigned width_of(const char *s, size_t n)
+static unsigned report_wrap_width_of(const char *s, size_t n)
 {
     unsigned width = 0;
     for (size_t i = 0; i < n; i++) {
@@ -25,23 +25,23 @@ static unsigned indent_of(const char *s, size_t n)
         first++;
     for (at = first; at + 2 < n; at++) {
         if (s[at] == '-' && s[at + 1] == '>')
-            return width_of(s, at) + 3;
+            return report_wrap_width_of(s, at) + 3;
         if (s[at] == ' ' && s[at + 1] == ' ') {
             while (at < n && s[at] == ' ')
                 at++;
-            return width_of(s, at);
+            return report_wrap_width_of(s, at);
         }
     }
     return (unsigned)first + 2;
 }
 
 /* How many bytes of it go into the line: up to a space, whole characters and colours. */
-static size_t piece_of(const char *s, size_t n, unsigned columns)
+static size_t report_wrap_piece_of(const char *s, size_t n, unsigned columns)
 {
     size_t last = 0;
     for (size_t i = 1; i < n; i++)
         if (s[i] == ' ' && s[i - 1] != ' ') {
-            if (width_of(s, i) > columns)
+            if (report_wrap_width_of(s, i) > columns)
                 break;
             last = i;
         }
@@ -53,8 +53,8 @@ static void wrap_line(const char *s, size_t n, unsigned columns, struct el_buf *
     unsigned indent = indent_of(s, n), used = 0;
     if (indent + 20 > columns)
         indent = 2;
-    while (width_of(s, n) + used > columns) {
-        size_t k = piece_of(s, n, columns - used);
+    while (report_wrap_width_of(s, n) + used > columns) {
+        size_t k = report_wrap_piece_of(s, n, columns - used);
         size_t blank = 0;
         while (blank < k && s[blank] == ' ')
             blank++;
@@ -75,7 +75,7 @@ void report_wrap(const char *text, unsigned columns, struct el_buf *out)
     while (*text) {
         const char *end = strchr(text, '\n');
         size_t n = end ? (size_t)(end - text) : strlen(text);
-        if (width_of(text, n) <= columns)
+        if (report_wrap_width_of(text, n) <= columns)
             el_buf_put(out, text, n);
         else
             wrap_line(text, n, columns, out);

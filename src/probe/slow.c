@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-static void swap(uint32_t *a, uint32_t *b)
+static void slow_swap(uint32_t *a, uint32_t *b)
 {
     uint32_t t = *a;
     *a = *b;
@@ -17,11 +17,11 @@ uint32_t slow_select(uint32_t *value, unsigned n, unsigned k)
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
         if (value[middle] < value[low])
-            swap(&value[middle], &value[low]);
+            slow_swap(&value[middle], &value[low]);
         if (value[high] < value[low])
-            swap(&value[high], &value[low]);
+            slow_swap(&value[high], &value[low]);
         if (value[high] < value[middle])
-            swap(&value[high], &value[middle]);
+            slow_swap(&value[high], &value[middle]);
         uint32_t pivot = value[middle];
         unsigned i = low, j = high;
         for (;;) {
@@ -31,7 +31,7 @@ uint32_t slow_select(uint32_t *value, unsigned n, unsigned k)
                 j--;
             if (i >= j)
                 break;
-            swap(&value[i++], &value[j--]);
+            slow_swap(&value[i++], &value[j--]);
         }
         if (k <= j)
             high = j;
@@ -49,7 +49,7 @@ uint32_t slow_median(uint32_t *value, unsigned n)
     return (uint32_t)(n % 2 ? upper : (upper + slow_select(value, n, n / 2 - 1)) / 2);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t slow_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -73,14 +73,14 @@ static uint64_t usual(enum metric m, uint32_t from, uint32_t mad, uint32_t sprea
 {
     const struct metric_info *info = metric_info(m);
     uint64_t least =
-        larger((uint64_t)from * conf->min_percent / 100, info->floor_milli > 0 ? (uint64_t)info->floor_milli : 0);
-    uint64_t noise = larger(mad, spread) * conf->k;
+        slow_larger((uint64_t)from * conf->min_percent / 100, info->floor_milli > 0 ? (uint64_t)info->floor_milli : 0);
+    uint64_t noise = slow_larger(mad, spread) * conf->k;
     uint64_t most = info->better == METRIC_HIGHER ? (uint64_t)from * 3 / 4 : (uint64_t)from * 3;
-    return larger(least, noise < most ? noise : most);
+    return slow_larger(least, noise < most ? noise : most);
 }
 
-static void compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,
-                    struct slow_group *out)
+static void slow_compare(enum metric m, uint32_t *value, unsigned n, uint32_t spread, const struct slow_conf *conf,
+                         struct slow_group *out)
 {
     unsigned lucky = n / 6;
     out->best = slow_select(value, n, metric_info(m)->better == METRIC_HIGHER ? n - 1 - lucky : lucky);
@@ -102,7 +102,7 @@ void slow_judge(enum metric m, uint32_t *value, unsigned n, uint32_t spread, con
     if (metric_info(m)->floor_milli < 0)
         return;
     if (n >= SLOW_COMPARED_MIN)
-        compare(m, value, n, spread, conf, out);
+        slow_compare(m, value, n, spread, conf, out);
     if (conf->reference) {
         uint32_t limit = worse_by(m, conf->reference, usual(m, conf->reference, 0, spread, conf));
         if (metric_worse(m, out->limit, limit))

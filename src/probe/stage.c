@@ -14,7 +14,7 @@ const char *stage_outcome_word(enum stage_outcome o)
     return words[o];
 }
 
-static void put(struct stage_actions *out, struct stage_action a)
+static void stage_put(struct stage_actions *out, struct stage_action a)
 {
     assert(out->n < COUNT_OF(out->v));
     out->v[out->n++] = a;
@@ -57,11 +57,11 @@ void stage_heard_end(struct stage *s, unsigned child, bool good, el_usec now)
 
 /* The place is free again.  What a child has said itself counts more than how it went: a library that hangs while it
  * cleans up behind a good result is no bad result. */
-static void leave(struct stage *s, unsigned child, enum stage_outcome otherwise, struct stage_actions *out)
+static void stage_leave(struct stage *s, unsigned child, enum stage_outcome otherwise, struct stage_actions *out)
 {
     struct stage_slot *c = &s->child[child];
     enum stage_outcome o = !c->ended ? otherwise : c->good ? STAGE_DONE : STAGE_FAILED;
-    put(out, (struct stage_action){.type = STAGE_DO_TELL, .child = child, .outcome = o});
+    stage_put(out, (struct stage_action){.type = STAGE_DO_TELL, .child = child, .outcome = o});
     *c = (struct stage_slot){.state = STAGE_FREE};
     assert(s->running > 0);
     s->running--;
@@ -76,7 +76,7 @@ void stage_exited(struct stage *s, unsigned child, int code, struct stage_action
                            : code < 0     ? STAGE_CRASHED
                            : code > 0     ? STAGE_FAILED
                                           : STAGE_SILENT;
-    leave(s, child, o, out);
+    stage_leave(s, child, o, out);
 }
 
 void stage_woke(struct stage *s, el_usec now)
@@ -89,11 +89,11 @@ void stage_woke(struct stage *s, el_usec now)
     s->seen = now > s->seen ? now : s->seen;
 }
 
-static void kill_child(struct stage_slot *c, unsigned child, el_usec now, struct stage_actions *out)
+static void stage_kill_child(struct stage_slot *c, unsigned child, el_usec now, struct stage_actions *out)
 {
     c->state = STAGE_KILLED;
     c->deadline = now + STAGE_REAP;
-    put(out, (struct stage_action){.type = STAGE_DO_KILL, .child = child});
+    stage_put(out, (struct stage_action){.type = STAGE_DO_KILL, .child = child});
 }
 
 void stage_timeout(struct stage *s, el_usec now, struct stage_actions *out)
@@ -104,10 +104,10 @@ void stage_timeout(struct stage *s, el_usec now, struct stage_actions *out)
             continue;
         if (c->state == STAGE_KILLED) {
             c->ended = false; /* whatever it has said: this must be told */
-            leave(s, i, STAGE_STUCK, out);
+            stage_leave(s, i, STAGE_STUCK, out);
         } else {
             c->timed_out = true;
-            kill_child(c, i, now, out);
+            stage_kill_child(c, i, now, out);
         }
     }
 }
@@ -119,7 +119,7 @@ void stage_stop(struct stage *s, int child, el_usec now, struct stage_actions *o
         if (c->state != STAGE_RUNNING || (child >= 0 && (unsigned)child != i))
             continue;
         c->stopped = true;
-        kill_child(c, i, now, out);
+        stage_kill_child(c, i, now, out);
     }
 }
 

@@ -110,7 +110,7 @@ bool sysread_aer(const char *text, const char *key, uint64_t *out)
 
 /* --- the host ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t kib_field(const char *text, const char *key)
+static uint64_t sysread_kib_field(const char *text, const char *key)
 {
     const char *at = scan_field(text, key);
     uint64_t n;
@@ -119,14 +119,14 @@ static uint64_t kib_field(const char *text, const char *key)
 
 bool sysread_memory(const char *meminfo, struct sysread_memory *out)
 {
-    uint64_t total = kib_field(meminfo, "MemTotal:");
+    uint64_t total = sysread_kib_field(meminfo, "MemTotal:");
     if (!total)
         return false;
     *out = (struct sysread_memory){
         .total = total,
-        .available = kib_field(meminfo, "MemAvailable:"),
-        .swap_total = kib_field(meminfo, "SwapTotal:"),
-        .swap_free = kib_field(meminfo, "SwapFree:"),
+        .available = sysread_kib_field(meminfo, "MemAvailable:"),
+        .swap_total = sysread_kib_field(meminfo, "SwapTotal:"),
+        .swap_free = sysread_kib_field(meminfo, "SwapFree:"),
     };
     return true;
 }

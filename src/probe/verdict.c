@@ -32,7 +32,7 @@ static void find_good(struct plan *p)
             p->good_ever[r] += p->node[n].good >> r & 1;
 }
 
-static void charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
+static void verdict_charge(struct plan *p, unsigned node, unsigned rail, unsigned by)
 {
     struct plan_charge *c = charge_of(p, node, rail);
     bool near = p->node[node].domain == p->node[by].domain;
@@ -57,7 +57,7 @@ static void charge_ends(struct plan *p, const struct plan_record *rec)
         bool fa = a->good >> r & 1, fb = b->good >> r & 1;
         if (!(rec->failed >> r & 1) || fa == fb || !plan_heard(fa ? a : b))
             continue;
-        charge(p, fa ? rec->b : rec->a, r, fa ? rec->a : rec->b);
+        verdict_charge(p, fa ? rec->b : rec->a, r, fa ? rec->a : rec->b);
         (fa ? b : a)->suspect |= 1u << r;
     }
 }
@@ -89,7 +89,7 @@ static uint32_t near_unmet(const struct plan *p, unsigned n)
 
 /* Three witnesses condemn.  Before those of other domains count, everybody of its own must have been asked: the way
  * between two domains may be what is broken. */
-static void condemn(struct plan *p, unsigned n)
+static void verdict_condemn(struct plan *p, unsigned n)
 {
     struct plan_node *x = &p->node[n];
     uint32_t near = 0;
@@ -123,7 +123,7 @@ void plan_judge(struct plan *p)
         struct plan_node *x = &p->node[n];
         x->suspect &= ~x->good;
         if (x->suspect)
-            condemn(p, n);
+            verdict_condemn(p, n);
         x->suspect &= ~x->bad;
         x->untested &= ~(x->good | x->bad | x->suspect);
         if (p->nodes == 1)

@@ -25,7 +25,7 @@ static uint32_t undecided_slow(const struct plan *p, const struct plan_node *x)
     return x->slow_unsure | (p->stop ? x->slow_open & x->beyond : 0);
 }
 
-static enum node_state state_of(const struct plan *p, const struct plan_node *x)
+static enum node_state verdict_node_state_of(const struct plan *p, const struct plan_node *x)
 {
     if (x->local == LOCAL_BAD)
         return NODE_BAD_LOCAL;
@@ -50,7 +50,7 @@ enum node_state verdict_state(struct plan *p, unsigned node)
 {
     assert(node < p->nodes);
     plan_judge(p);
-    return state_of(p, &p->node[node]);
+    return verdict_node_state_of(p, &p->node[node]);
 }
 
 void verdict_count(struct plan *p, unsigned count[NODE_STATE_COUNT])
@@ -84,14 +84,14 @@ void verdict_rails_text(uint32_t rails, struct el_buf *out)
 }
 
 /* "c01, c02 and c03" */
-static void put_names(const struct plan *p, const unsigned *node, unsigned n, struct el_buf *out)
+static void verdict_node_put_names(const struct plan *p, const unsigned *node, unsigned n, struct el_buf *out)
 {
     char name[PLAN_NAME_MAX];
     for (unsigned i = 0; i < n; i++)
         el_buf_printf(out, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", plan_name_of(p, node[i], name));
 }
 
-static void put_rails(const struct node_verdict *v, struct el_buf *out)
+static void verdict_node_put_rails(const struct node_verdict *v, struct el_buf *out)
 {
     if (v->whole || !v->rails)
         return;
@@ -115,7 +115,7 @@ static const char *why_failed(const struct plan *p, unsigned n, uint32_t rails)
     return broken;
 }
 
-static void put_reason(const struct plan *p, unsigned n, const struct node_verdict *v, struct el_buf *out)
+static void verdict_node_put_reason(const struct plan *p, unsigned n, const struct node_verdict *v, struct el_buf *out)
 {
     const char *why = why_failed(p, n, v->rails);
     el_buf_printf(out, "%s%s", *why ? ": " : "", why);
@@ -138,11 +138,11 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
     assert(c && c->n >= 2);
     v->witnesses = c->n < CONDEMN ? c->n : CONDEMN;
     memcpy(v->witness, c->by, sizeof c->by);
-    put_rails(v, out);
+    verdict_node_put_rails(v, out);
     el_buf_puts(out, "failed with ");
-    put_names(p, v->witness, v->witnesses, out);
+    verdict_node_put_names(p, v->witness, v->witnesses, out);
     el_buf_puts(out, v->witnesses == 2 ? ", both good" : ", all good");
-    put_reason(p, n, v, out);
+    verdict_node_put_reason(p, n, v, out);
     if (v->ambiguous)
         el_buf_puts(out, "; two bad links would look the same");
     if (v->uplink)
@@ -154,7 +154,7 @@ static void say_bad(const struct plan *p, unsigned n, struct node_verdict *v, st
         el_buf_puts(out, "; it was not heard any more then");
 }
 
-static const char *why_stopped(const struct plan *p, char to[64])
+static const char *verdict_node_why_stopped(const struct plan *p, char to[64])
 {
     switch (p->stop) {
     case PLAN_STOP_ROUNDS: snprintf(to, 64, "stopped after %u round%s", p->rounds, p->rounds == 1 ? "" : "s"); break;
@@ -190,37 +190,39 @@ static void say_undecided(const struct plan *p, unsigned n, struct node_verdict 
     } else if (x->local == LOCAL_NEW) {
         el_buf_puts(out, "its own checks did not end");
     } else if (x->suspect) {
-        put_rails(v, out);
+        verdict_node_put_rails(v, out);
         if (x->accused >= CONDEMN)
             el_buf_printf(out, "failed with %u good nodes, but some of its own domain %s were still to be asked (%s)",
-                          x->accused, plan_domain_text(p, n, domain), why_stopped(p, stopped));
+                          x->accused, plan_domain_text(p, n, domain), verdict_node_why_stopped(p, stopped));
         else if (x->accused)
             el_buf_printf(out, "failed with %u good node%s, which is too few to be sure (%s)", x->accused,
-                          x->accused == 1 ? "" : "s", why_stopped(p, stopped));
+                          x->accused == 1 ? "" : "s", verdict_node_why_stopped(p, stopped));
         else
-            el_buf_printf(out, "failed, but with no node that is known to be good (%s)", why_stopped(p, stopped));
-        put_reason(p, n, v, out);
+            el_buf_printf(out, "failed, but with no node that is known to be good (%s)",
+                          verdict_node_why_stopped(p, stopped));
+        verdict_node_put_reason(p, n, v, out);
     } else if (x->untested) {
-        put_rails(v, out);
-        el_buf_printf(out, "no pair with it came to an end (%s)", why_stopped(p, stopped));
-        put_reason(p, n, v, out);
+        verdict_node_put_rails(v, out);
+        el_buf_printf(out, "no pair with it came to an end (%s)", verdict_node_why_stopped(p, stopped));
+        verdict_node_put_reason(p, n, v, out);
     } else {
         v->rails = undecided_slow(p, x);
-        put_rails(v, out);
+        verdict_node_put_rails(v, out);
         say_value(p, n, v, out);
-        el_buf_printf(out, ", but it met fewer than %d fast nodes (%s)", FAST_PARTNERS, why_stopped(p, stopped));
+        el_buf_printf(out, ", but it met fewer than %d fast nodes (%s)", FAST_PARTNERS,
+                      verdict_node_why_stopped(p, stopped));
     }
 }
 
 static void say_slow(const struct plan *p, unsigned n, struct node_verdict *v, struct el_buf *out)
 {
     v->rails = p->node[n].slow;
-    put_rails(v, out);
+    verdict_node_put_rails(v, out);
     say_value(p, n, v, out);
 }
 
 /* A rail that nobody else has is not held against the node, but nothing is known of it either. */
-static void say_good(const struct plan *p, const struct plan_node *x, struct el_buf *out)
+static void verdict_node_say_good(const struct plan *p, const struct plan_node *x, struct el_buf *out)
 {
     uint32_t alone = p->shared && p->nodes > 1 ? x->rails & ~p->shared : 0;
     if (!alone)
@@ -244,7 +246,7 @@ void verdict_node(struct plan *p, unsigned node, struct node_verdict *out)
     case NODE_BAD: say_bad(p, node, out, &text); break;
     case NODE_UNDECIDED: say_undecided(p, node, out, &text); break;
     case NODE_SLOW: say_slow(p, node, out, &text); break;
-    case NODE_GOOD: say_good(p, x, &text); break;
+    case NODE_GOOD: verdict_node_say_good(p, x, &text); break;
     case NODE_ABSENT: el_buf_puts(&text, x->reason ? x->reason : ""); break;
     case NODE_NEW:
     case NODE_UNTESTED:

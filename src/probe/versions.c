@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *value_of(const struct facts *const *nodes, unsigned i, enum fact fact)
+static const char *versions_value_of(const struct facts *const *nodes, unsigned i, enum fact fact)
 {
     return nodes[i] ? nodes[i]->v[fact] : "";
 }
 
-static struct versions_value *find(struct versions_difference *d, const char *value)
+static struct versions_value *versions_find(struct versions_difference *d, const char *value)
 {
     for (unsigned i = 0; i < d->n; i++)
         if (strcmp(d->v[i].value, value) == 0)
@@ -17,7 +17,7 @@ static struct versions_value *find(struct versions_difference *d, const char *va
 }
 
 /* Insertion keeps the order of first appearance among equals. */
-static void sort(struct versions_difference *d)
+static void versions_sort(struct versions_difference *d)
 {
     for (unsigned i = 1; i < d->n; i++)
         for (unsigned j = i; j && d->v[j].nodes > d->v[j - 1].nodes; j--) {
@@ -33,8 +33,8 @@ bool versions_differ(const struct facts *const *nodes, unsigned n, enum fact fac
     *out = (struct versions_difference){.fact = fact};
     bool compared = fact_rows[fact].kind == FACT_KIND_SOFTWARE || fact_rows[fact].kind == FACT_KIND_HARDWARE;
     for (unsigned i = 0; i < n && compared; i++) {
-        const char *value = value_of(nodes, i, fact);
-        struct versions_value *at = find(out, value);
+        const char *value = versions_value_of(nodes, i, fact);
+        struct versions_value *at = versions_find(out, value);
         if (!value[0])
             continue;
         if (at)
@@ -44,16 +44,17 @@ bool versions_differ(const struct facts *const *nodes, unsigned n, enum fact fac
         else
             out->left_out++;
     }
-    sort(out);
+    versions_sort(out);
     return out->n > 1;
 }
 
-static void put_names(const struct versions_difference *d, const struct versions_value *v,
-                      const struct facts *const *nodes, const char *const *names, unsigned n, struct el_buf *out)
+static void versions_put_names(const struct versions_difference *d, const struct versions_value *v,
+                               const struct facts *const *nodes, const char *const *names, unsigned n,
+                               struct el_buf *out)
 {
     unsigned named = 0;
     for (unsigned i = v->first; i < n && named < VERSIONS_NAMES_MAX; i++)
-        if (strcmp(value_of(nodes, i, d->fact), v->value) == 0)
+        if (strcmp(versions_value_of(nodes, i, d->fact), v->value) == 0)
             el_buf_printf(out, "%s%s", named++ ? ", " : "", names[i]);
     if (named < v->nodes)
         el_buf_printf(out, " and %u more", v->nodes - named);
@@ -72,7 +73,7 @@ void versions_text(const struct versions_difference *d, const struct facts *cons
             continue;
         }
         el_buf_printf(out, "%s%s on ", !i ? "" : majority && i == 1 ? ", but " : majority ? ", " : "; ", v->value);
-        put_names(d, v, nodes, names, n, out);
+        versions_put_names(d, v, nodes, names, n, out);
     }
     if (d->left_out)
         el_buf_printf(out, "; something else on %u more", d->left_out);

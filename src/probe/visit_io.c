@@ -12,13 +12,13 @@ struct visit {
     bool ended;
 };
 
-static void work(void *ctx)
+static void visit_work(void *ctx)
 {
     struct visit *v = ctx;
     v->work(v->ctx);
 }
 
-static void on_done(void *ctx)
+static void visit_on_done(void *ctx)
 {
     struct visit *v = ctx;
     v->ended = true;
@@ -39,7 +39,7 @@ bool probe_visit(void (*fn)(void *ctx), void *ctx, el_usec limit)
     v->work = fn;
     v->ctx = ctx;
     v->loop = loop_new(&e);
-    v->job = (struct pool_job){.work = work, .done = on_done, .ctx = v};
+    v->job = (struct pool_job){.work = visit_work, .done = visit_on_done, .ctx = v};
     struct pool *pool = v->loop ? pool_new(v->loop, 1, &e) : NULL;
     struct loop_timer *late = pool ? loop_timer_new(v->loop, on_limit, v) : NULL;
     if (late && pool_run(pool, &v->job, &e) == 0) {

@@ -5,7 +5,7 @@
 
 #define ANCESTORS_MAX 32 /* between a worker and who connects for it */
 
-static int parent_of(pid_t pid)
+static int ancestor_parent_of(pid_t pid)
 {
     char text[4096];
     struct procstat_status st;
@@ -20,7 +20,7 @@ int ancestor_slot(const struct reap *r, pid_t pid)
         int slot = reap_slot(r, pid);
         if (slot >= 0)
             return slot;
-        pid = parent_of(pid);
+        pid = ancestor_parent_of(pid);
     }
     return -1;
 }

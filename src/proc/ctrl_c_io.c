@@ -27,7 +27,7 @@ struct ctrl_c *ctrl_c_new(void)
 }
 
 /* It must hold no end of a worker's pipe. */
-static void close_all(void)
+static void ctrl_c_close_all(void)
 {
 #ifdef CLOSE_RANGE_CLOEXEC
     if (close_range(0, ~0u, 0) == 0)
@@ -39,7 +39,7 @@ static void close_all(void)
         close(fd);
 }
 
-static void __attribute__((noreturn)) listen_in(const struct ctrl_c *t, pid_t group, pid_t parent)
+static void __attribute__((noreturn)) ctrl_c_listen_in(const struct ctrl_c *t, pid_t group, pid_t parent)
 {
     sigset_t typed;
     siginfo_t si;
@@ -50,7 +50,7 @@ static void __attribute__((noreturn)) listen_in(const struct ctrl_c *t, pid_t gr
     prctl(PR_SET_NAME, "elrun-typed");
     if (getppid() != parent || setpgid(0, group) < 0)
         _exit(1);
-    close_all();
+    ctrl_c_close_all();
     for (;;)
         if (sigwaitinfo(&typed, &si) > 0 && si.si_code == SI_KERNEL) /* the terminal's, not kill()'s */
             atomic_store(t->heard, loop_clock());
@@ -66,7 +66,7 @@ pid_t ctrl_c_listen(struct ctrl_c *t, pid_t group)
     sigprocmask(SIG_SETMASK, &all, &old);
     pid_t pid = fork();
     if (pid == 0)
-        listen_in(t, group, parent);
+        ctrl_c_listen_in(t, group, parent);
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (pid > 0)
         setpgid(pid, group); /* both sides do it, so that neither can be too late */

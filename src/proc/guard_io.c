@@ -34,7 +34,7 @@ struct guard {
     el_usec fence; /* told last; in the guard: EL_NEVER once it has acted */
 };
 
-static void tell(int fd, const struct guard_record *r)
+static void guard_io_tell(int fd, const struct guard_record *r)
 {
     ssize_t n;
     do
@@ -46,7 +46,7 @@ static void tell(int fd, const struct guard_record *r)
 void guard_tell(int fd, enum guard_verb verb, pid_t group)
 {
     struct guard_record r = {.verb = (int)verb, .group = group};
-    tell(fd, &r);
+    guard_io_tell(fd, &r);
 }
 
 /* --- the guard's side: no allocation, async-signal-safe calls only --- */
@@ -69,7 +69,7 @@ static void keep_only(int a, int b)
     close_span((unsigned)b + 1, ~0u);
 }
 
-static void note(struct guard *g, const struct guard_record *r)
+static void guard_note(struct guard *g, const struct guard_record *r)
 {
     unsigned free_at = g->room;
     for (unsigned i = 0; i < g->room; i++) {
@@ -114,7 +114,7 @@ static bool obey(struct guard *g, const struct guard_record *r)
     if (r->verb == GUARD_FENCE)
         g->fence = r->at > loop_clock() ? r->at : EL_NEVER;
     else if (r->verb != GUARD_END)
-        note(g, r);
+        guard_note(g, r);
     return r->verb != GUARD_END;
 }
 
@@ -160,7 +160,7 @@ static int guard_main(void *ctx)
 
 /* --- elrun's side --- */
 
-static int start(struct guard *g, struct el_err *e)
+static int guard_start(struct guard *g, struct el_err *e)
 {
     int fd[2];
     if (pipe2(fd, O_CLOEXEC) < 0)
@@ -200,7 +200,7 @@ struct guard *guard_new(unsigned slots, const struct cgroup *cgroup, const char 
     g->kill_fd = cgroup ? cgroup_kill_fd(cgroup) : -1;
     g->cgroup_path = cgroup ? cgroup_path(cgroup) : NULL;
     g->folder = folder;
-    if (start(g, e) < 0) {
+    if (guard_start(g, e) < 0) {
         free(g->group);
         free(g);
         return NULL;
@@ -247,7 +247,7 @@ void guard_fence(struct guard *g, el_usec at)
     struct guard_record r = {.verb = GUARD_FENCE, .at = at};
     g->fence = at; /* a replacement inherits it by the fork */
     if (g->fd >= 0)
-        tell(g->fd, &r);
+        guard_io_tell(g->fd, &r);
 }
 
 int guard_replace(struct guard *g, struct el_err *e)
@@ -255,5 +255,5 @@ int guard_replace(struct guard *g, struct el_err *e)
     if (g->fd >= 0)
         close(g->fd);
     g->fd = -1;
-    return start(g, e);
+    return guard_start(g, e);
 }

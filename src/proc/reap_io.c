@@ -70,7 +70,7 @@ int reap_slot(const struct reap *r, pid_t pid)
     return -1;
 }
 
-static int find_helper(const struct reap *r, pid_t pid)
+static int reap_find_helper(const struct reap *r, pid_t pid)
 {
     for (int i = 0; i < REAP_HELPERS_MAX; i++)
         if (r->helper[i] == pid)
@@ -80,12 +80,12 @@ static int find_helper(const struct reap *r, pid_t pid)
 
 void reap_help(struct reap *r, pid_t pid)
 {
-    int at = find_helper(r, 0);
+    int at = reap_find_helper(r, 0);
     if (at >= 0)
         r->helper[at] = pid;
 }
 
-static struct reap_end end_of(const siginfo_t *si)
+static struct reap_end reap_end_of(const siginfo_t *si)
 {
     struct reap_end end = {.code = -1, .signal = -1};
     if (si->si_code == CLD_EXITED)
@@ -124,8 +124,8 @@ void reap_scan(struct reap *r)
             scan_stop(r);
             return;
         }
-        int slot = reap_slot(r, si.si_pid), helper = slot < 0 ? find_helper(r, si.si_pid) : -1;
-        struct reap_end end = end_of(&si);
+        int slot = reap_slot(r, si.si_pid), helper = slot < 0 ? reap_find_helper(r, si.si_pid) : -1;
+        struct reap_end end = reap_end_of(&si);
         if (helper >= 0) { /* while the zombie holds the number */
             kill(-si.si_pid, SIGKILL);
             r->helper[helper] = 0;
@@ -211,7 +211,7 @@ unsigned reap_orphans(struct reap *r, pid_t session, int signal, pid_t spare)
         if (list[i] == spare || reap_slot(r, list[i]) >= 0 || !read_stat(list[i], &st))
             continue;
         /* By its own number too: between fork and setsid it is in our session. */
-        if (find_helper(r, list[i]) >= 0 || (st.session > 0 && find_helper(r, st.session) >= 0))
+        if (reap_find_helper(r, list[i]) >= 0 || (st.session > 0 && reap_find_helper(r, st.session) >= 0))
             continue;
         if (st.state == 'Z' || st.state == 'X' || (session && st.session != session))
             continue;

@@ -5,7 +5,8 @@
 
 enum { SIG_KILL = 9, SIG_TERM = 15 }; /* the kernel's numbers: <signal.h> is for the shell */
 
-static void act(struct worker_group_actions *out, enum worker_group_action_type type, unsigned slot, int signal)
+static void worker_group_act(struct worker_group_actions *out, enum worker_group_action_type type, unsigned slot,
+                             int signal)
 {
     assert(out->n < WORKER_GROUP_ACTIONS_MAX);
     out->v[out->n++] = (struct worker_group_action){.type = type, .slot = slot, .signal = signal};
@@ -36,12 +37,12 @@ void worker_group_start(struct worker_group *p, struct worker_group_actions *out
     p->sweep_hard = p->stuck = false;
     p->held_signal = 0;
     p->spawning = true;
-    act(out, WORKER_GROUP_SPAWN, 0, 0);
+    worker_group_act(out, WORKER_GROUP_SPAWN, 0, 0);
 }
 
 /* A child whose fork is under way would miss the signal and live until SIGKILL: the signal waits for the answer, which
  * comes in the same turn of the loop, and everybody gets it exactly once. */
-static void signal_all(struct worker_group *p, int signal, struct worker_group_actions *out)
+static void worker_group_signal_all(struct worker_group *p, int signal, struct worker_group_actions *out)
 {
     p->held_signal = p->spawning ? signal : 0;
     if (p->spawning)
@@ -50,7 +51,7 @@ static void signal_all(struct worker_group *p, int signal, struct worker_group_a
         if (p->slot[i].state == WORKER_GROUP_SLOT_UP)
             p->slot[i].signalled = true;
     if (p->up)
-        act(out, WORKER_GROUP_SIGNAL_ALL, 0, signal);
+        worker_group_act(out, WORKER_GROUP_SIGNAL_ALL, 0, signal);
 }
 
 static void spawn_answered(struct worker_group *p, struct worker_group_actions *out)
@@ -58,7 +59,7 @@ static void spawn_answered(struct worker_group *p, struct worker_group_actions *
     assert(p->spawning);
     p->spawning = false;
     if (p->held_signal)
-        signal_all(p, p->held_signal, out);
+        worker_group_signal_all(p, p->held_signal, out);
 }
 
 void worker_group_spawned(struct worker_group *p, unsigned slot, struct worker_group_actions *out)
@@ -70,7 +71,7 @@ void worker_group_spawned(struct worker_group *p, unsigned slot, struct worker_g
     spawn_answered(p, out);
     if (p->phase == WORKER_GROUP_UP && p->started < p->slots) {
         p->spawning = true;
-        act(out, WORKER_GROUP_SPAWN, p->started, 0);
+        worker_group_act(out, WORKER_GROUP_SPAWN, p->started, 0);
     }
 }
 
@@ -91,7 +92,7 @@ static void sweep_if_empty(struct worker_group *p, el_usec now, struct worker_gr
     p->sweep_at = now + (hard ? WORKER_GROUP_RESWEEP : WORKER_GROUP_LINGER);
     p->kill_at = EL_NEVER;
     p->stuck_at = now + (hard ? 0 : WORKER_GROUP_LINGER) + WORKER_GROUP_STUCK;
-    act(out, WORKER_GROUP_SWEEP_ALL, 0, hard ? SIG_KILL : SIG_TERM);
+    worker_group_act(out, WORKER_GROUP_SWEEP_ALL, 0, hard ? SIG_KILL : SIG_TERM);
 }
 
 void worker_group_spawn_failed(struct worker_group *p, el_usec now, struct worker_group_actions *out)
@@ -116,7 +117,7 @@ void worker_group_exited(struct worker_group *p, unsigned slot, int code, int si
     p->lingering += !hard;
     if (worker_group_slot_bad(s) && !s->signalled)
         p->failed++;
-    act(out, WORKER_GROUP_SWEEP_SLOT, slot, hard ? SIG_KILL : SIG_TERM);
+    worker_group_act(out, WORKER_GROUP_SWEEP_SLOT, slot, hard ? SIG_KILL : SIG_TERM);
     sweep_if_empty(p, now, out);
 }
 
@@ -125,7 +126,7 @@ static void kill_all(struct worker_group *p, el_usec now, struct worker_group_ac
     p->phase = WORKER_GROUP_KILLING;
     p->kill_at = EL_NEVER;
     p->stuck_at = now + WORKER_GROUP_STUCK;
-    signal_all(p, SIG_KILL, out);
+    worker_group_signal_all(p, SIG_KILL, out);
 }
 
 void worker_group_stop(struct worker_group *p, int signal, el_usec grace, el_usec now, struct worker_group_actions *out)
@@ -141,7 +142,7 @@ void worker_group_stop(struct worker_group *p, int signal, el_usec grace, el_use
     } else if (p->phase == WORKER_GROUP_UP) {
         p->phase = WORKER_GROUP_STOPPING;
         p->kill_at = now + grace;
-        signal_all(p, signal, out);
+        worker_group_signal_all(p, signal, out);
     } else if (now + grace < p->kill_at) {
         p->kill_at = now + grace;
     }
@@ -166,16 +167,16 @@ void worker_group_orphan_reaped(struct worker_group *p, el_usec now, struct work
 {
     (void)now;
     if (p->phase == WORKER_GROUP_SWEEPING || p->stuck) /* its children, if any, are ours now */
-        act(out, WORKER_GROUP_SWEEP_ALL, 0, p->sweep_hard || p->stuck ? SIG_KILL : 0);
+        worker_group_act(out, WORKER_GROUP_SWEEP_ALL, 0, p->sweep_hard || p->stuck ? SIG_KILL : 0);
 }
 
 /* One process that nothing ends must not save the others that only lived in its shadow. */
-static void give_up(struct worker_group *p, struct worker_group_actions *out)
+static void worker_group_give_up(struct worker_group *p, struct worker_group_actions *out)
 {
     p->phase = WORKER_GROUP_CLOSED;
     p->stuck = true;
     p->kill_at = p->stuck_at = p->sweep_at = EL_NEVER;
-    act(out, WORKER_GROUP_SWEEP_ALL, 0, SIG_KILL);
+    worker_group_act(out, WORKER_GROUP_SWEEP_ALL, 0, SIG_KILL);
 }
 
 /* Leaders that died while others run: their leftovers have had their linger.  One slot a call keeps the list short. */
@@ -185,7 +186,7 @@ static void kill_one_lingering(struct worker_group *p, el_usec now, struct worke
         if (p->slot[i].state == WORKER_GROUP_SLOT_LINGERS && p->slot[i].linger_until <= now) {
             p->slot[i].state = WORKER_GROUP_SLOT_GONE;
             p->lingering--;
-            act(out, WORKER_GROUP_SWEEP_SLOT, i, SIG_KILL);
+            worker_group_act(out, WORKER_GROUP_SWEEP_SLOT, i, SIG_KILL);
             return;
         }
 }
@@ -195,13 +196,13 @@ void worker_group_timeout(struct worker_group *p, el_usec now, struct worker_gro
     if (p->phase == WORKER_GROUP_STOPPING && p->kill_at <= now)
         kill_all(p, now, out);
     if (p->stuck_at <= now) {
-        give_up(p, out);
+        worker_group_give_up(p, out);
         return;
     }
     if (p->phase == WORKER_GROUP_SWEEPING && p->sweep_at <= now) {
         p->sweep_hard = true;
         p->sweep_at = now + WORKER_GROUP_RESWEEP;
-        act(out, WORKER_GROUP_SWEEP_ALL, 0, SIG_KILL);
+        worker_group_act(out, WORKER_GROUP_SWEEP_ALL, 0, SIG_KILL);
     }
     if (p->lingering && p->phase != WORKER_GROUP_SWEEPING)
         kill_one_lingering(p, now, out);

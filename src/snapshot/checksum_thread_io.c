@@ -10,7 +10,7 @@ static void sum_next(struct checksum_thread *s)
     s->sums[s->next++] = crc32c(0, s->bytes + at, left < s->piece ? left : s->piece);
 }
 
-static void *work(void *arg)
+static void *checksum_thread_work(void *arg)
 {
     struct checksum_thread *s = arg;
     for (;;) {
@@ -27,7 +27,7 @@ void checksum_thread_begin(struct checksum_thread *s, const void *bytes, size_t 
     *s = (struct checksum_thread){.bytes = bytes, .n = n, .piece = piece, .sums = sums};
     if (!sums || n <= piece || sem_init(&s->more, 0, 0) < 0)
         return;
-    s->threaded = pthread_create(&s->thread, NULL, work, s) == 0;
+    s->threaded = pthread_create(&s->thread, NULL, checksum_thread_work, s) == 0;
     if (!s->threaded)
         sem_destroy(&s->more);
 }

@@ -91,7 +91,7 @@ static int write_durable(const struct ckpt_fs *fs, const char *path, const struc
 }
 
 /* "" for a name without a directory. */
-static void parent_of(const char *path, char out[CKPT_PATH_MAX])
+static void commit_parent_of(const char *path, char out[CKPT_PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
@@ -107,7 +107,7 @@ int commit_replace(const struct ckpt_fs *fs, const char *path, const char *nonce
     const struct content c = {.bytes = text, .n = n};
     if (snprintf(temp, sizeof temp, "%s.%s.tmp", path, nonce) >= (int)sizeof temp)
         return fs_fail(fs, -ENAMETOOLONG, "write", path, e);
-    parent_of(path, parent);
+    commit_parent_of(path, parent);
     if (write_durable(fs, temp, &c, e))
         return -1;
     int r = fs->rename(fs->ctx, temp, path, true);
@@ -126,7 +126,7 @@ static int make_dirs(const struct ckpt_fs *fs, const char *path, struct el_err *
         memcpy(part, path, n);
         part[n] = 0;
         int r = fs->mkdir(fs->ctx, part);
-        parent_of(part, parent);
+        commit_parent_of(part, parent);
         if (r == -EEXIST)
             continue;
         if (r >= 0)
@@ -210,7 +210,7 @@ int commit_write(const struct commit *c, const char *name, const void *bytes, si
                        fault ? fault : "it is the manifest");
     if (snprintf(path, sizeof path, "%s/%s", stage, name) >= (int)sizeof path)
         return fs_fail(c->fs, -ENAMETOOLONG, "write", name, e);
-    parent_of(path, parent);
+    commit_parent_of(path, parent);
     size_t chunks_n = manifest_chunks(n, MANIFEST_CHUNK);
     struct content content = {bytes, n, el_alloc(c->mem, chunks_n * sizeof(uint32_t)), c};
     if (!content.chunks)
@@ -237,7 +237,7 @@ int commit_write(const struct commit *c, const char *name, const void *bytes, si
     return 0;
 }
 
-static int write_manifest(const struct commit *c, struct manifest *m, const char *stage, struct el_err *e)
+static int commit_write_manifest(const struct commit *c, struct manifest *m, const char *stage, struct el_err *e)
 {
     char temp[CKPT_PATH_MAX], path[CKPT_PATH_MAX];
     struct el_buf text = EL_BUF_INIT(c->mem, MANIFEST_BYTES_MAX);
@@ -335,8 +335,8 @@ static enum standing examine(const struct commit *c, const struct manifest *m, c
 
 /* Another coordinator was faster; or the job has reached this step before, and has gone back behind it since: because
  * what is there cannot be read, perhaps.  So only the same bytes, whole, may stay. */
-static int give_way(const struct commit *c, const struct manifest *m, const char *stage, const char *final,
-                    struct commit_result *result, struct el_err *e)
+static int commit_give_way(const struct commit *c, const struct manifest *m, const char *stage, const char *final,
+                           struct commit_result *result, struct el_err *e)
 {
     enum standing is = examine(c, m, final, &result->replaced);
     result->existed = is == STANDS_SAME;
@@ -361,11 +361,11 @@ int commit_publish(const struct commit *c, struct manifest *m, struct commit_res
         el_prefix(e, "%s", c->fs->name);
         return -1;
     }
-    if (write_manifest(c, m, stage, e))
+    if (commit_write_manifest(c, m, stage, e))
         return -1;
     int r = c->mode == COMMIT_RENAME ? c->fs->rename(c->fs->ctx, stage, final, false) : 0;
     if (r == -EEXIST || r == -ENOTEMPTY) {
-        if (give_way(c, m, stage, final, result, e))
+        if (commit_give_way(c, m, stage, final, result, e))
             return -1;
         r = 0;
     }

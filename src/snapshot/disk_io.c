@@ -87,7 +87,7 @@ void disk_files_free(struct disk_files *f)
     free(f);
 }
 
-static int draw_nonce(char nonce[CKPT_NONCE_MAX])
+static int disk_draw_nonce(char nonce[CKPT_NONCE_MAX])
 {
     uint64_t chance;
     if (getrandom(&chance, sizeof chance, 0) != sizeof chance)
@@ -120,7 +120,7 @@ static bool is_as_summed(const struct disk_file *f)
 }
 
 /* 0 also where there is nothing. */
-static int drop(const struct disk *d, const char *path, struct el_err *e)
+static int disk_drop(const struct disk *d, const char *path, struct el_err *e)
 {
     char trash[CKPT_PATH_MAX];
     if (superseded_move(&d->fs, path, CKPT_TRASH_DIR, trash, e))
@@ -261,7 +261,7 @@ static uint64_t now_created(struct disk *d)
 }
 
 /* What was replaced is of no use to anybody, and takes the room of a checkpoint. */
-static void say_trouble(struct disk *d, const struct el_err *replaced, const struct el_err *behind)
+static void disk_say_trouble(struct disk *d, const struct el_err *replaced, const struct el_err *behind)
 {
     if (replaced) {
         gc_remove(&d->fs, CKPT_TRASH_DIR);
@@ -278,7 +278,7 @@ static void put_epoch(const struct disk_about *a, char epoch[128])
     snprintf(epoch, 128, "%llu.%llx.", (unsigned long long)a->number, (unsigned long long)a->coord);
 }
 
-static int publish(struct disk *d, const struct commit *c, struct el_err *e)
+static int disk_io_publish(struct disk *d, const struct commit *c, struct el_err *e)
 {
     struct disk_files *files = d->files;
     struct el_err behind = {0};
@@ -319,7 +319,7 @@ static int publish(struct disk *d, const struct commit *c, struct el_err *e)
         el_fail(&behind, EL_EXIT_CANTCREAT, "%s", result.latest.text);
     else if (d->conf.keep_last && !d->conf.local)
         tidy(d, &behind);
-    say_trouble(d, result.replaced.status ? &result.replaced : NULL, &behind);
+    disk_say_trouble(d, result.replaced.status ? &result.replaced : NULL, &behind);
     return 0;
 }
 
@@ -331,10 +331,10 @@ static void discard_stage(const struct disk *d, const struct commit *c)
     if (d->conf.mode == COMMIT_RENAME && !d->conf.apart)
         gc_remove(&d->fs, stage);
     else if (d->conf.mode == COMMIT_RENAME)
-        drop(d, stage, NULL);
+        disk_drop(d, stage, NULL);
 }
 
-static void clear(struct disk *d)
+static void disk_io_clear(struct disk *d)
 {
     struct el_mem mem = EL_MEM_INIT(1u << 20);
     struct commit c = commit_of(d, &mem);
@@ -352,23 +352,23 @@ static void clear(struct disk *d)
     }
 }
 
-static void work(void *ctx)
+static void disk_work(void *ctx)
 {
     struct disk *d = ctx;
     if (d->what == JOB_CLEAR) {
-        clear(d);
+        disk_io_clear(d);
         return;
     }
     struct commit c = commit_of(d, &d->files->mem);
     d->bad = root_stands(&d->root, &d->error) < 0 ||
-             (d->what == JOB_PUBLISH ? publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
+             (d->what == JOB_PUBLISH ? disk_io_publish(d, &c, &d->error) : write_files(d, &c, &d->error)) < 0;
     if (d->bad || d->existed)
         discard_stage(d, &c);
 }
 
 /* --- in the loop's thread ----------------------------------------------------------------------------------------- */
 
-static void done(void *ctx)
+static void disk_done(void *ctx)
 {
     struct disk *d = ctx;
     d->busy = false;
@@ -380,7 +380,7 @@ static void done(void *ctx)
         d->ops.written(d->ctx, !d->bad, d->broken, &d->error);
 }
 
-static void start(struct disk *d, const struct disk_about *about, struct disk_files *files)
+static void disk_start(struct disk *d, const struct disk_about *about, struct disk_files *files)
 {
     assert(!d->busy);
     d->about = *about;
@@ -395,11 +395,11 @@ static void start(struct disk *d, const struct disk_about *about, struct disk_fi
     d->done_bytes = 0;
     for (size_t i = 0; files && d->what == JOB_WRITE && i < files->n; i++)
         d->all_bytes += files->v[i].bytes;
-    d->job = (struct pool_job){.work = work, .done = done, .ctx = d};
+    d->job = (struct pool_job){.work = disk_work, .done = disk_done, .ctx = d};
     if (pool_run(d->pool, &d->job, &d->error) == 0)
         return;
     d->bad = true;
-    d->failed = (struct loop_post){.fn = done, .ctx = d};
+    d->failed = (struct loop_post){.fn = disk_done, .ctx = d};
     loop_post(d->loop, &d->failed);
 }
 
@@ -407,20 +407,20 @@ void disk_write(struct disk *d, const struct disk_about *about, struct disk_file
 {
     d->what = JOB_WRITE;
     d->first = first;
-    start(d, about, files);
+    disk_start(d, about, files);
 }
 
 void disk_publish(struct disk *d, const struct disk_about *about, struct disk_files *files)
 {
     d->what = JOB_PUBLISH;
-    start(d, about, files);
+    disk_start(d, about, files);
 }
 
 void disk_clear(struct disk *d, enum disk_clear what, const struct disk_about *about)
 {
     d->what = JOB_CLEAR;
     d->clear = what;
-    start(d, about, NULL);
+    disk_start(d, about, NULL);
 }
 
 bool disk_is_busy(const struct disk *d)
@@ -447,7 +447,7 @@ const struct ckpt_fs *disk_root(const struct disk *d)
 /* --- the directory ------------------------------------------------------------------------------------------------ */
 
 /* What the commit will use must not lead elsewhere: better said now than at the first step that is to be kept. */
-static int check_names(const struct disk *d, struct el_err *e)
+static int disk_check_names(const struct disk *d, struct el_err *e)
 {
     static const char *const names[] = {CKPT_STAGE_DIR, CKPT_TRASH_DIR, CKPT_ASIDE_DIR, CKPT_LATEST_FILE,
                                         CKPT_TRACKER_FILE};
@@ -476,7 +476,7 @@ static int check_writable(const struct disk *d, struct el_err *e)
 
 /* Two jobs that run at the same time would take each other's steps for their own, with the same run id (a command that
  * was given twice) or without any.  The kernel forgets the lock with its process; what knows no locks has none. */
-static int take_lock(struct disk *d, struct el_err *e)
+static int disk_take_lock(struct disk *d, struct el_err *e)
 {
     d->lock = openat(d->root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->lock < 0 || flock(d->lock, (d->conf.alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
@@ -522,12 +522,12 @@ static struct disk *open_now(struct loop *l, struct pool *p, const struct disk_c
     d->ops = *ops;
     d->ctx = ctx;
     d->root.fd = d->lock = -1;
-    bool good = draw_nonce(d->about.nonce) == 0 && root_open(&d->root, conf->dir, true, e) == 0;
+    bool good = disk_draw_nonce(d->about.nonce) == 0 && root_open(&d->root, conf->dir, true, e) == 0;
     if (good) {
         d->fs = root_table(&d->root);
         struct commit c = commit_of(d, &mem);
-        good = check_writable(d, e) == 0 && check_names(d, e) == 0 && take_lock(d, e) == 0 && commit_mark(&c, e) == 0 &&
-               check_owner(d, e) == 0;
+        good = check_writable(d, e) == 0 && disk_check_names(d, e) == 0 && disk_take_lock(d, e) == 0 &&
+               commit_mark(&c, e) == 0 && check_owner(d, e) == 0;
     }
     if (good)
         return d;

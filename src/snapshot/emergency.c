@@ -68,7 +68,7 @@ void emergency_free(struct emergency *c)
 }
 
 /* A copy of a step that it did not come to is worth less than what is held. */
-static void finish(struct emergency *c, bool done)
+static void emergency_close(struct emergency *c, bool done)
 {
     c->busy = false;
     c->done = done;
@@ -78,7 +78,7 @@ static void finish(struct emergency *c, bool done)
 
 /* --- which step --- */
 
-static int64_t newest_held(struct emergency *c, bool disk)
+static int64_t emergency_newest_held(struct emergency *c, bool disk)
 {
     unsigned lacks;
     memset(c->live, 0, c->n * sizeof *c->live);
@@ -99,8 +99,8 @@ static int64_t newest_held(struct emergency *c, bool disk)
 /* The disk may yet fail: a step that needs none is not given away for one that does. */
 static int64_t to_keep(struct emergency *c)
 {
-    int64_t step = newest_held(c, false);
-    return step == SLOT_TABLE_NO_STEP && c->disk ? newest_held(c, true) : step;
+    int64_t step = emergency_newest_held(c, false);
+    return step == SLOT_TABLE_NO_STEP && c->disk ? emergency_newest_held(c, true) : step;
 }
 
 static enum slot_table_live live_at(const struct emergency *c, unsigned i, const struct emergency_stand *s,
@@ -138,7 +138,7 @@ static enum slot_table_cover cover_in_time(struct emergency *c, const struct eme
     return found;
 }
 
-static void say(struct emergency *c, const struct emergency_stand *stand, int64_t step, unsigned lacks)
+static void emergency_say_step(struct emergency *c, const struct emergency_stand *stand, int64_t step, unsigned lacks)
 {
     const struct holder *h = &c->holder[lacks];
     const struct worker_status_stand *p = &stand[lacks].page;
@@ -168,7 +168,7 @@ static unsigned first_late(const struct emergency *c)
 }
 
 /* The highest step that all could have; while a higher one may yet come it is waited for. */
-static void agree(struct emergency *c, const struct emergency_stand *stand, el_usec now)
+static void emergency_agree(struct emergency *c, const struct emergency_stand *stand, el_usec now)
 {
     for (int64_t below = INT64_MAX;;) {
         int64_t best = c->instead;
@@ -178,7 +178,7 @@ static void agree(struct emergency *c, const struct emergency_stand *stand, el_u
             best = at < below && at > best ? at : best;
         }
         if (best == c->instead) {
-            finish(c, false); /* nothing is better than what is held */
+            emergency_close(c, false); /* nothing is better than what is held */
             return;
         }
         enum slot_table_cover found = cover_in_time(c, stand, best, &lacks, now);
@@ -188,7 +188,7 @@ static void agree(struct emergency *c, const struct emergency_stand *stand, el_u
             return;
         }
         if (!c->why[0] || below == INT64_MAX)
-            say(c, stand, best, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
+            emergency_say_step(c, stand, best, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
         if (found == SLOT_TABLE_INCOMPLETE && now < c->agree_until)
             return;
         below = best;
@@ -211,7 +211,7 @@ void emergency_said(struct emergency *c, unsigned worker, bool ok, const char *w
         leave_out(c, worker, why && *why ? why : "it could not copy it");
 }
 
-static void look_at(struct emergency *c, unsigned i, const struct emergency_stand *s, el_usec now)
+static void emergency_look_at(struct emergency *c, unsigned i, const struct emergency_stand *s, el_usec now)
 {
     struct holder *h = &c->holder[i];
     const struct slot_table_slot *slot = slot_table_slot(c->keeper, i, h->slot);
@@ -255,21 +255,21 @@ static bool is_copying(const struct emergency *c)
     return false;
 }
 
-static void copy(struct emergency *c, const struct emergency_stand *stand, el_usec now)
+static void emergency_copy(struct emergency *c, const struct emergency_stand *stand, el_usec now)
 {
     unsigned lacks = 0;
     for (unsigned i = 0; i < c->n; i++)
         if (c->holder[i].ordered)
-            look_at(c, i, &stand[i], now);
+            emergency_look_at(c, i, &stand[i], now);
     enum slot_table_cover found = cover_in_time(c, stand, c->step, &lacks, now);
     if (found == SLOT_TABLE_COVERED) {
         for (unsigned i = 0; i < c->n; i++)
             if (c->copies[i] && !c->holder[i].ordered)
                 order(c, i, &stand[i], now);
         if (!is_copying(c))
-            finish(c, true);
+            emergency_close(c, true);
     } else if (found == SLOT_TABLE_HOPELESS || now >= c->agree_until) {
-        say(c, stand, c->step, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
+        emergency_say_step(c, stand, c->step, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
         c->step = SLOT_TABLE_NO_STEP; /* an older one, perhaps: somebody is left out */
     }
 }
@@ -280,14 +280,14 @@ static void copy_own(struct emergency *c, const struct emergency_stand *stand, e
     unsigned lacks = 0;
     for (unsigned i = 0; i < c->n; i++)
         if (c->holder[i].ordered)
-            look_at(c, i, &stand[i], now);
+            emergency_look_at(c, i, &stand[i], now);
     enum slot_table_cover found = cover_in_time(c, stand, c->step, &lacks, now);
     for (unsigned i = 0; i < c->n; i++)
         if (c->copies[i] && !c->holder[i].ordered)
             order(c, i, &stand[i], now);
     c->copied = !is_copying(c) && (found != SLOT_TABLE_INCOMPLETE || now >= c->agree_until);
     if (found == SLOT_TABLE_HOPELESS)
-        say(c, stand, c->step, lacks);
+        emergency_say_step(c, stand, c->step, lacks);
 }
 
 /* --- among several nodes --- */
@@ -311,7 +311,7 @@ void emergency_told(struct emergency *c, int64_t step, int64_t kept)
 void emergency_over(struct emergency *c, int64_t step)
 {
     if (c->busy)
-        finish(c, c->copied && c->step == step && step != SLOT_TABLE_NO_STEP && step > c->instead);
+        emergency_close(c, c->copied && c->step == step && step != SLOT_TABLE_NO_STEP && step > c->instead);
 }
 
 int64_t emergency_told_step(const struct emergency *c)
@@ -369,7 +369,7 @@ enum slot_table_cover emergency_level(struct emergency *c, const struct emergenc
         *copies |= c->copies[i];
     *live = c->live;
     if (found != SLOT_TABLE_COVERED && !c->why[0])
-        say(c, stand, step, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
+        emergency_say_step(c, stand, step, found == SLOT_TABLE_HOPELESS ? lacks : first_late(c));
     return found;
 }
 
@@ -395,7 +395,7 @@ void emergency_begin(struct emergency *c, el_usec now, el_usec until)
     c->agree_until = now + EMERGENCY_AGREE < until ? now + EMERGENCY_AGREE : until;
     c->busy = slot_table_all_known(c->keeper);
     if (c->busy)
-        c->instead = newest_held(c, c->disk);
+        c->instead = emergency_newest_held(c, c->disk);
 }
 
 bool emergency_is_busy(const struct emergency *c)
@@ -411,16 +411,16 @@ unsigned emergency_step(struct emergency *c, const struct emergency_stand *stand
     if (!c->shared)
         c->kept = c->busy ? to_keep(c) : SLOT_TABLE_NO_STEP;
     if (c->busy && !c->shared && c->step == SLOT_TABLE_NO_STEP)
-        agree(c, stand, now);
+        emergency_agree(c, stand, now);
     if (c->busy && !c->shared && c->step != SLOT_TABLE_NO_STEP)
-        copy(c, stand, now);
+        emergency_copy(c, stand, now);
     if (c->busy && c->shared && c->step != SLOT_TABLE_NO_STEP)
         copy_own(c, stand, now);
     if (c->busy && now >= c->until) {
         if (c->step != SLOT_TABLE_NO_STEP)
             snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--lastwords-timeout)",
                      (long long)c->step);
-        finish(c, false);
+        emergency_close(c, false);
     }
     return c->orders;
 }

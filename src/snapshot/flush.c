@@ -79,7 +79,7 @@ void flush_free(struct flush *p)
 
 /* --- slots of wished steps --- */
 
-static void hold(struct flush *p, unsigned worker, unsigned slot)
+static void flush_hold(struct flush *p, unsigned worker, unsigned slot)
 {
     struct hold *h = &p->hold[worker * SLOT_TABLE_SLOTS + slot];
     const struct slot_table_slot *s = slot_table_slot(p->keeper, worker, slot);
@@ -88,7 +88,7 @@ static void hold(struct flush *p, unsigned worker, unsigned slot)
     *h = (struct hold){s->step, s->lineage, s->gen};
 }
 
-static void release(struct flush *p, const struct wish *w)
+static void flush_release(struct flush *p, const struct wish *w)
 {
     for (unsigned i = 0; i < p->workers * SLOT_TABLE_SLOTS; i++)
         if (p->hold[i].step == w->step && p->hold[i].lineage == w->lineage) {
@@ -103,13 +103,13 @@ static void hold_all(struct flush *p, int64_t step, uint64_t lineage)
         for (unsigned s = 0; s < SLOT_TABLE_SLOTS; s++) {
             const struct slot_table_slot *x = slot_table_slot(p->keeper, w, s);
             if (x->step == step && x->lineage == lineage)
-                hold(p, w, s);
+                flush_hold(p, w, s);
         }
 }
 
 /* --- wishes --- */
 
-static struct wish *find(const struct flush *p, int64_t step, uint64_t lineage)
+static struct wish *flush_find(const struct flush *p, int64_t step, uint64_t lineage)
 {
     for (unsigned i = 0; i < p->wishes; i++)
         if (p->wish[i].step == step && p->wish[i].lineage == lineage && !p->wish[i].why)
@@ -117,35 +117,35 @@ static struct wish *find(const struct flush *p, int64_t step, uint64_t lineage)
     return NULL;
 }
 
-static int by_step(const void *a, const void *b)
+static int flush_by_step(const void *a, const void *b)
 {
     const struct wish *x = a, *y = b;
     return x->step != y->step ? (x->step > y->step) - (x->step < y->step)
                               : (x->lineage > y->lineage) - (x->lineage < y->lineage);
 }
 
-static struct wish *add(struct flush *p, int64_t step, uint64_t lineage, bool promised)
+static struct wish *flush_add(struct flush *p, int64_t step, uint64_t lineage, bool promised)
 {
     assert(p->wishes < p->wish_room);
     p->wish[p->wishes++] = (struct wish){.step = step, .lineage = lineage, .promised = promised};
-    el_sort(p->wish, p->wishes, sizeof *p->wish, by_step);
-    return find(p, step, lineage);
+    el_sort(p->wish, p->wishes, sizeof *p->wish, flush_by_step);
+    return flush_find(p, step, lineage);
 }
 
-static void drop(struct flush *p, struct wish *w)
+static void flush_drop(struct flush *p, struct wish *w)
 {
-    release(p, w);
+    flush_release(p, w);
     memmove(w, w + 1, (size_t)(&p->wish[p->wishes] - (w + 1)) * sizeof *w);
     p->wishes--;
 }
 
-static void give_up(struct flush *p, struct wish *w, const char *why)
+static void flush_abandon(struct flush *p, struct wish *w, const char *why)
 {
-    release(p, w);
+    flush_release(p, w);
     w->why = why;
 }
 
-static bool is_written(const struct flush *p, int64_t step, uint64_t lineage)
+static bool flush_is_written(const struct flush *p, int64_t step, uint64_t lineage)
 {
     return step == p->writing && lineage == p->writing_lineage;
 }
@@ -155,30 +155,30 @@ void flush_committed(struct flush *p, unsigned worker, unsigned slot)
     const struct slot_table_slot *s = slot_table_slot(p->keeper, worker, slot);
     bool said = !p->deferred && s->step == p->unmet && s->lineage == p->unmet_lineage &&
                 slot_table_cover(p->keeper, s->step, s->lineage) == SLOT_TABLE_HOPELESS;
-    struct wish *w = find(p, s->step, s->lineage);
-    if (s->persist && !said && !is_written(p, s->step, s->lineage) && !w)
-        w = add(p, s->step, s->lineage, true);
+    struct wish *w = flush_find(p, s->step, s->lineage);
+    if (s->persist && !said && !flush_is_written(p, s->step, s->lineage) && !w)
+        w = flush_add(p, s->step, s->lineage, true);
     if (s->persist && w)
         w->promised = true;
-    if (s->persist && is_written(p, s->step, s->lineage))
+    if (s->persist && flush_is_written(p, s->step, s->lineage))
         p->promised = true;
     if (w)
-        hold(p, worker, slot);
+        flush_hold(p, worker, slot);
 }
 
 /* Each worker that leaves it out says so: it is heard once. */
 void flush_unmet(struct flush *p, int64_t step, uint64_t lineage, const char *why)
 {
-    struct wish *w = find(p, step, lineage);
+    struct wish *w = flush_find(p, step, lineage);
     if (w && (w->ordered || p->deferred || slot_table_cover(p->keeper, step, lineage) != SLOT_TABLE_HOPELESS))
         return; /* who holds some of it hears of it when that is hopeless */
     if (!w && step == p->unmet && lineage == p->unmet_lineage)
         return;
     p->unmet = step;
     p->unmet_lineage = lineage;
-    w = w ? w : add(p, step, lineage, true);
+    w = w ? w : flush_add(p, step, lineage, true);
     w->promised = true;
-    give_up(p, w, why);
+    flush_abandon(p, w, why);
 }
 
 bool flush_want_newest(struct flush *p, bool lastwords)
@@ -186,9 +186,9 @@ bool flush_want_newest(struct flush *p, bool lastwords)
     int64_t step = slot_table_covered(p->keeper);
     uint64_t lineage = slot_table_lineage(p->keeper, step);
     if (step == SLOT_TABLE_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing ||
-        find(p, step, lineage))
+        flush_find(p, step, lineage))
         return false;
-    add(p, step, lineage, false)->lastwords = lastwords;
+    flush_add(p, step, lineage, false)->lastwords = lastwords;
     hold_all(p, step, lineage);
     return true;
 }
@@ -201,11 +201,11 @@ void flush_forgive(struct flush *p)
 void flush_done(struct flush *p, bool good, int broken)
 {
     assert(p->writing != SLOT_TABLE_NO_STEP);
-    struct wish *w = p->deferred ? NULL : find(p, p->writing, p->writing_lineage);
+    struct wish *w = p->deferred ? NULL : flush_find(p, p->writing, p->writing_lineage);
     for (unsigned i = 0; i < p->n; i++)
         slot_table_give(p->keeper, p->sources[i].worker, p->sources[i].slot, p->gens[i], (int)i != broken);
     if (w)
-        drop(p, w);
+        flush_drop(p, w);
     if (good && !p->stale)
         p->on_disk = p->writing > p->on_disk ? p->writing : p->on_disk;
     else if (!good)
@@ -224,7 +224,7 @@ void flush_went_back(struct flush *p, int64_t step, uint64_t lineage)
     for (unsigned i = 0; i < p->wishes; i++) {
         struct wish *w = &p->wish[i];
         if (w->step > step && (!lineage || w->lineage != lineage) && !w->ordered && !w->why)
-            give_up(p, w, "the job has gone back behind it");
+            flush_abandon(p, w, "the job has gone back behind it");
     }
 }
 
@@ -236,7 +236,7 @@ void flush_round(struct flush *p)
 
 /* --- writing --- */
 
-static bool make_room(struct flush *p, unsigned most)
+static bool flush_make_room(struct flush *p, unsigned most)
 {
     if (most > p->room) {
         el_free(p->mem, p->sources);
@@ -260,12 +260,12 @@ static void take_sources(struct flush *p)
     }
 }
 
-static bool take(struct flush *p, const struct wish *w)
+static bool flush_take(struct flush *p, const struct wish *w)
 {
     unsigned most = 0;
     for (unsigned i = 0; i < p->workers; i++)
         most += slot_table_parts(p->keeper, i);
-    p->n = make_room(p, most) ? slot_table_sources(p->keeper, w->step, w->lineage, p->sources, p->room) : 0;
+    p->n = flush_make_room(p, most) ? slot_table_sources(p->keeper, w->step, w->lineage, p->sources, p->room) : 0;
     take_sources(p);
     return p->n > 0;
 }
@@ -278,7 +278,7 @@ void flush_defer(struct flush *p)
 bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords, const struct slot_table_source *v,
                  unsigned n)
 {
-    if (p->writing != SLOT_TABLE_NO_STEP || !n || !make_room(p, n))
+    if (p->writing != SLOT_TABLE_NO_STEP || !n || !flush_make_room(p, n))
         return false;
     memcpy(p->sources, v, n * sizeof *v);
     p->n = n;
@@ -287,7 +287,7 @@ bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords
     p->writing_lineage = lineage;
     p->lastwords = lastwords;
     p->promised = false; /* who says when knows it */
-    struct wish *w = find(p, step, lineage);
+    struct wish *w = flush_find(p, step, lineage);
     if (w)
         w->ordered = true;
     return true;
@@ -295,20 +295,20 @@ bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords
 
 bool flush_over(struct flush *p, int64_t step, uint64_t lineage, bool good)
 {
-    struct wish *w = find(p, step, lineage);
+    struct wish *w = flush_find(p, step, lineage);
     p->on_disk = good && step > p->on_disk ? step : p->on_disk;
     if (w)
-        drop(p, w);
+        flush_drop(p, w);
     return w;
 }
 
 bool flush_again(struct flush *p, int64_t step, uint64_t lineage)
 {
-    struct wish *w = find(p, step, lineage);
-    if (is_written(p, step, lineage) || slot_table_cover(p->keeper, step, lineage) != SLOT_TABLE_COVERED)
+    struct wish *w = flush_find(p, step, lineage);
+    if (flush_is_written(p, step, lineage) || slot_table_cover(p->keeper, step, lineage) != SLOT_TABLE_COVERED)
         return false;
     if (!w)
-        w = add(p, step, lineage, true);
+        w = flush_add(p, step, lineage, true);
     w->ordered = false;
     hold_all(p, step, lineage);
     return true;
@@ -320,7 +320,7 @@ bool flush_drop_wish(struct flush *p, int64_t *step, bool *promised)
         if (!p->wish[i].why) {
             *step = p->wish[i].step;
             *promised = p->wish[i].promised;
-            drop(p, &p->wish[i]);
+            flush_drop(p, &p->wish[i]);
             return true;
         }
     return false;
@@ -351,7 +351,7 @@ static const char *hopeless(const struct flush *p, const struct wish *w)
     return !p->deferred && cover == SLOT_TABLE_HOPELESS ? LEFT_OUT : NULL;
 }
 
-static struct flush_news tell(struct flush *p, unsigned i)
+static struct flush_news flush_tell(struct flush *p, unsigned i)
 {
     struct flush_news news = {FLUSH_GIVEN_UP, p->wish[i].step, p->wish[i].promised, p->wish[i].why};
     memmove(&p->wish[i], &p->wish[i + 1], (p->wishes - i - 1) * sizeof *p->wish);
@@ -365,17 +365,17 @@ struct flush_news flush_next(struct flush *p)
         struct wish *w = &p->wish[i];
         const char *why = w->why ? NULL : hopeless(p, w);
         if (why)
-            give_up(p, w, why);
+            flush_abandon(p, w, why);
         if (w->why)
-            return tell(p, i);
+            return flush_tell(p, i);
     }
     for (unsigned i = 0; i < p->wishes && !p->deferred && p->writing == SLOT_TABLE_NO_STEP; i++) {
         struct wish *w = &p->wish[i];
         if (slot_table_cover(p->keeper, w->step, w->lineage) != SLOT_TABLE_COVERED)
             continue;
-        if (!take(p, w)) {
-            give_up(p, w, "there is no memory for the list of its parts");
-            return tell(p, i);
+        if (!flush_take(p, w)) {
+            flush_abandon(p, w, "there is no memory for the list of its parts");
+            return flush_tell(p, i);
         }
         w->ordered = true;
         p->writing = w->step;
@@ -424,12 +424,12 @@ void flush_check(const struct flush *p)
 {
     assert((p->writing == SLOT_TABLE_NO_STEP) == (p->n == 0));
     for (unsigned i = 0; i + 1 < p->wishes; i++)
-        assert(by_step(&p->wish[i], &p->wish[i + 1]) < 0 || p->wish[i].why || p->wish[i + 1].why);
+        assert(flush_by_step(&p->wish[i], &p->wish[i + 1]) < 0 || p->wish[i].why || p->wish[i + 1].why);
     for (unsigned i = 0; i < p->workers * SLOT_TABLE_SLOTS; i++) {
         const struct slot_table_slot *s = slot_table_slot(p->keeper, i / SLOT_TABLE_SLOTS, i % SLOT_TABLE_SLOTS);
         if (p->hold[i].step == SLOT_TABLE_NO_STEP)
             continue;
-        assert(find(p, p->hold[i].step, p->hold[i].lineage));
+        assert(flush_find(p, p->hold[i].step, p->hold[i].lineage));
         assert(s->gen != p->hold[i].gen || s->readers > 0);
     }
 }

@@ -11,7 +11,7 @@ static_assert(WORKER_MSG_BYTES_MAX < 100000000000000, "14 digits");
 static_assert(WORKER_MSG_IMAGES_MAX >= WORKER_MSG_PARTS_MAX * IMAGE_SIZES_ENTRY_MAX, "every list fits its message");
 
 /* A decimal number without zeros in front: one number has one spelling. */
-static bool get_number(const char **at, uint64_t *out)
+static bool image_sizes_get_number(const char **at, uint64_t *out)
 {
     const char *from = *at;
     return scan_u64(at, out) && *out <= WORKER_MSG_BYTES_MAX && (*from != '0' || *at == from + 1);
@@ -22,7 +22,8 @@ const char *image_sizes_get(const char *text, unsigned parts, uint64_t *header_b
     for (unsigned i = 0; i < parts; i++) {
         if (i && *text++ != ' ')
             return "one entry is needed for each part that was declared";
-        if (!get_number(&text, &header_bytes[i]) || *text++ != '/' || !get_number(&text, &bytes[i]))
+        if (!image_sizes_get_number(&text, &header_bytes[i]) || *text++ != '/' ||
+            !image_sizes_get_number(&text, &bytes[i]))
             return "each entry is two numbers of bytes, HEADER/IMAGE";
         if (header_bytes[i] > bytes[i] || (header_bytes[i] && header_bytes[i] < 8))
             return "a header has 8 bytes at least, and no more than its image";

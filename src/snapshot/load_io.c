@@ -56,7 +56,7 @@ static int note_name(void *arg, const char *name, enum fs_kind kind)
 }
 
 /* "rank12": 12; another shard id comes behind all of these. */
-static uint64_t rank_of(const char *shard_id)
+static uint64_t load_rank_of(const char *shard_id)
 {
     uint64_t rank;
     const char *at = shard_id + 4;
@@ -67,7 +67,7 @@ static uint64_t rank_of(const char *shard_id)
 static bool has_groups(const struct manifest *m)
 {
     for (size_t i = 0; i < m->parts_n; i++)
-        if (strcmp(m->parts[i].shard_id, "all") != 0 && rank_of(m->parts[i].shard_id) == UINT64_MAX)
+        if (strcmp(m->parts[i].shard_id, "all") != 0 && load_rank_of(m->parts[i].shard_id) == UINT64_MAX)
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ static const struct manifest_file *file_of(const struct manifest *m, const struc
         return its;
     for (size_t i = 0; i < m->parts_n; i++) {
         const struct manifest_part *x = &m->parts[i];
-        if (strcmp(x->part, p->part) == 0 && (!best || rank_of(x->shard_id) < rank_of(best->shard_id)))
+        if (strcmp(x->part, p->part) == 0 && (!best || load_rank_of(x->shard_id) < load_rank_of(best->shard_id)))
             best = x;
     }
     return best && !has_groups(m) ? &m->files[best->file] : NULL;
@@ -106,7 +106,7 @@ static bool is_bad(const struct load_want *want, int64_t step, uint64_t lineage)
 }
 
 /* Is everything there that is wanted? */
-static bool fits(const struct manifest *m, const struct load_want *want, char *why, size_t size)
+static bool load_fits(const struct manifest *m, const struct load_want *want, char *why, size_t size)
 {
     bool any = strcmp(want->layout_id, CKPT_LAYOUT_ALL) == 0; /* other nodes may have parts of their own */
     if (!any && strcmp(m->layout_id, want->layout_id) != 0) {
@@ -132,7 +132,7 @@ static bool fits(const struct manifest *m, const struct load_want *want, char *w
  * have.  Of other shards no node knows which one of several holds them. */
 static bool is_of_here(const struct load_want *want, const char *shard_id)
 {
-    uint64_t rank = strcmp(shard_id, "all") == 0 ? 0 : rank_of(shard_id);
+    uint64_t rank = strcmp(shard_id, "all") == 0 ? 0 : load_rank_of(shard_id);
     return want->whole || (rank >= want->rank_base && rank < (uint64_t)want->rank_base + want->ranks);
 }
 
@@ -145,7 +145,7 @@ static bool is_wanted(const struct load_want *want, const struct manifest_part *
 }
 
 /* Each name once, as many as there is room for. */
-static void put_left(const struct manifest *m, const struct load_want *want, char to[LOAD_LEFT_MAX])
+static void load_put_left(const struct manifest *m, const struct load_want *want, char to[LOAD_LEFT_MAX])
 {
     char name[LOAD_LEFT_MAX];
     static const char more[] = ", ...";
@@ -175,7 +175,7 @@ static void put_lacks_own(const struct manifest *m, const struct load_want *want
     }
 }
 
-static void judge(struct looking *l, const struct load_want *want, unsigned at, struct candidate *to)
+static void load_judge(struct looking *l, const struct load_want *want, unsigned at, struct candidate *to)
 {
     int64_t step = l->step[at];
     char dir[CKPT_PATH_MAX];
@@ -200,16 +200,16 @@ static void judge(struct looking *l, const struct load_want *want, unsigned at, 
     else if (is_bad(want, step, to->lineage))
         snprintf(to->why, sizeof to->why, "it could not be read before");
     else
-        to->good = fits(&c.m, want, to->why, sizeof to->why);
+        to->good = load_fits(&c.m, want, to->why, sizeof to->why);
     if (to->good) {
-        put_left(&c.m, want, to->why);
+        load_put_left(&c.m, want, to->why);
         put_lacks_own(&c.m, want, l->lacks_own[at]);
     }
     check_close(&c);
 }
 
 /* What was written last comes first; of the same second the higher step. */
-static int by_age(const void *a, const void *b)
+static int load_by_age(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     if (x->created != y->created)
@@ -217,10 +217,10 @@ static int by_age(const void *a, const void *b)
     return x->step != y->step ? (x->step > y->step ? -1 : 1) : 0;
 }
 
-static void choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, struct load_found *out)
+static void load_choose(struct candidate *v, unsigned n, const struct ckpt_fs *fs, struct load_found *out)
 {
     int64_t below = INT64_MAX;
-    el_sort(v, n, sizeof *v, by_age);
+    el_sort(v, n, sizeof *v, load_by_age);
     for (unsigned i = 0; i < n; i++) {
         bool known = v[i].created != 0; /* no manifest: nobody knows when it was meant to be */
         if (known && v[i].step >= below)
@@ -255,9 +255,9 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
         r = fs->list(fs->ctx, "", note_name, l);
     }
     for (unsigned i = 0; r >= 0 && i < l->n; i++)
-        judge(l, want, i, &v[i]);
+        load_judge(l, want, i, &v[i]);
     if (r >= 0) {
-        choose(v, l->n, fs, out);
+        load_choose(v, l->n, fs, out);
         out->any = l->any;
     } else if (r != -ENOENT) {
         struct el_err e = {0};

@@ -71,7 +71,7 @@ uint64_t replica_digest_digest(const struct replica_digest_image *image, char **
     return v && !digest ? 1 : digest;
 }
 
-static int by_name(const void *a, const void *b)
+static int replica_digest_by_name(const void *a, const void *b)
 {
     const struct safetensors_tensor *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
@@ -93,10 +93,10 @@ size_t replica_digest_compare(const struct replica_digest_image *a, const struct
     size_t an, bn, i = 0, k = 0;
     const struct safetensors_tensor **x = listed(a->st, &an), **y = listed(b->st, &bn);
     *text = 0;
-    el_sort(x, an, sizeof *x, by_name);
-    el_sort(y, bn, sizeof *y, by_name);
+    el_sort(x, an, sizeof *x, replica_digest_by_name);
+    el_sort(y, bn, sizeof *y, replica_digest_by_name);
     while (i < an || k < bn) {
-        int order = i == an ? 1 : k == bn ? -1 : by_name(&x[i], &y[k]);
+        int order = i == an ? 1 : k == bn ? -1 : replica_digest_by_name(&x[i], &y[k]);
         if (order || !is_alike(a, x[i], b, y[k]))
             alike_name(&found, el_show(order > 0 ? y[k]->name : x[i]->name, shown));
         i += order <= 0;

@@ -25,7 +25,7 @@ void alike_names_end(struct alike_names *l)
 
 /* --- out --- */
 
-static int by_name(const void *a, const void *b)
+static int replica_table_by_name(const void *a, const void *b)
 {
     const struct alike_row *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -40,7 +40,7 @@ char *alike_table(struct alike_row *row, size_t n)
     char *table = size <= REPLICA_TABLE_MAX ? el_alloc(NULL, size) : NULL;
     if (!table)
         return NULL;
-    el_sort(row, n, sizeof *row, by_name);
+    el_sort(row, n, sizeof *row, replica_table_by_name);
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(table + at, size - at, "%016llx %s\n", (unsigned long long)row[i].digest, row[i].name);
     return table;
@@ -134,7 +134,7 @@ bool replica_table_compare(const char *const lines[2], const bool more[2], char 
         has[i] = next_up_to(&at[i], &row[i], bound);
     }
     while (has[0] || has[1]) {
-        int order = !has[0] ? 1 : !has[1] ? -1 : by_name(&row[0], &row[1]);
+        int order = !has[0] ? 1 : !has[1] ? -1 : replica_table_by_name(&row[0], &row[1]);
         if (strcmp(row[order > 0].name, name) != 0)
             name_alone(found, name, alone);
         memcpy(name, row[order > 0].name, sizeof name);

@@ -24,7 +24,7 @@ struct replicas *replicas_new(void)
     return el_alloc(NULL, sizeof(struct replicas));
 }
 
-static void drop(struct replicas *r, unsigned i)
+static void replicas_drop(struct replicas *r, unsigned i)
 {
     el_free(NULL, r->v[i].names);
     el_free(NULL, r->v[i].table);
@@ -35,7 +35,7 @@ static void drop(struct replicas *r, unsigned i)
 void replicas_forget(struct replicas *r)
 {
     while (r->n)
-        drop(r, r->n - 1);
+        replicas_drop(r, r->n - 1);
 }
 
 void replicas_free(struct replicas *r)
@@ -58,7 +58,7 @@ uint64_t replicas_key(const char *part, const char *shard_id)
 }
 
 /* Of the same part the oldest one, if there are so many; then the oldest of all. */
-static void make_room(struct replicas *r, uint64_t key, size_t bytes)
+static void replicas_make_room(struct replicas *r, uint64_t key, size_t bytes)
 {
     unsigned same = 0, first = 0;
     for (unsigned i = r->n; i-- > 0;)
@@ -67,9 +67,9 @@ static void make_room(struct replicas *r, uint64_t key, size_t bytes)
             first = i;
         }
     if (same >= KEPT)
-        drop(r, first);
+        replicas_drop(r, first);
     while (r->n && (r->n == REPLICAS_MAX || r->bytes + bytes > REPLICAS_BYTES))
-        drop(r, 0);
+        replicas_drop(r, 0);
 }
 
 void replicas_add(struct replicas *r, const struct replica *x, char *table)
@@ -81,7 +81,7 @@ void replicas_add(struct replicas *r, const struct replica *x, char *table)
         el_free(NULL, table);
         return;
     }
-    make_room(r, key, bytes);
+    replicas_make_room(r, key, bytes);
     memcpy(names, x->part, part);
     memcpy(names + part, x->shard_id, shard);
     struct replicas_held *h = &r->v[r->n++];

@@ -51,7 +51,7 @@ struct resume *resume_new(struct pool *p, const struct ckpt_fs *fs, enum ckpt_la
     return r;
 }
 
-static void free_job(struct look_job *j)
+static void resume_free_job(struct look_job *j)
 {
     if (!j)
         return;
@@ -63,20 +63,20 @@ static void free_job(struct look_job *j)
 void resume_free(struct resume *r)
 {
     if (r)
-        free_job(r->next);
+        resume_free_job(r->next);
     free(r);
 }
 
-static void work(void *ctx)
+static void resume_work(void *ctx)
 {
     struct look_job *j = ctx;
     struct el_mem mem = EL_MEM_INIT(LOOK_MEMORY);
     load_look(j->resume->fs, &mem, &j->want, &j->found);
 }
 
-static void start(struct resume *r, struct look_job *j);
+static void resume_start(struct resume *r, struct look_job *j);
 
-static void done(void *ctx)
+static void resume_done(void *ctx)
 {
     struct look_job *j = ctx, *next = j->resume->next;
     struct resume *r = j->resume;
@@ -84,9 +84,9 @@ static void done(void *ctx)
     r->next = NULL;
     if (!next)
         r->found = j->found;
-    free_job(j);
+    resume_free_job(j);
     if (next)
-        start(r, next);
+        resume_start(r, next);
     else
         r->looked(r->ctx);
 }
@@ -99,15 +99,15 @@ static void failed(struct resume *r, const char *why)
     r->looked(r->ctx);
 }
 
-static void start(struct resume *r, struct look_job *j)
+static void resume_start(struct resume *r, struct look_job *j)
 {
     struct el_err e = {0};
-    j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
+    j->job = (struct pool_job){.work = resume_work, .done = resume_done, .ctx = j};
     if (pool_run(r->pool, &j->job, &e) == 0) {
         r->busy = true;
         return;
     }
-    free_job(j);
+    resume_free_job(j);
     failed(r, e.text);
 }
 
@@ -121,7 +121,7 @@ static size_t names_bytes(const struct slot_table *k, unsigned workers, size_t *
     return n;
 }
 
-static const char *copy(char **at, const char *text)
+static const char *resume_copy(char **at, const char *text)
 {
     size_t n = strlen(text) + 1;
     char *to = memcpy(*at, text, n);
@@ -129,7 +129,7 @@ static const char *copy(char **at, const char *text)
     return to;
 }
 
-static struct look_job *new_job(struct resume *r, const struct slot_table *k, unsigned workers, bool several)
+static struct look_job *resume_new_job(struct resume *r, const struct slot_table *k, unsigned workers, bool several)
 {
     size_t parts, bytes = names_bytes(k, workers, &parts);
     struct look_job *j = calloc(1, sizeof *j);
@@ -139,12 +139,12 @@ static struct look_job *new_job(struct resume *r, const struct slot_table *k, un
     j->parts = calloc(parts + 1, sizeof *j->parts);
     j->text = malloc(bytes);
     if (!j->parts || !j->text) {
-        free_job(j);
+        resume_free_job(j);
         return NULL;
     }
     char *at = j->text;
     j->want = (struct load_want){.layout = r->layout,
-                                 .layout_id = copy(&at, slot_table_layout_id(k)),
+                                 .layout_id = resume_copy(&at, slot_table_layout_id(k)),
                                  .v = j->parts,
                                  .bad = j->bad,
                                  .whole = !several,
@@ -153,7 +153,7 @@ static struct look_job *new_job(struct resume *r, const struct slot_table *k, un
     for (unsigned w = 0; w < workers; w++)
         for (unsigned i = 0; i < slot_table_parts(k, w); i++) {
             const struct slot_table_part *p = slot_table_part(k, w, i);
-            const char *name = copy(&at, p->name), *shard_id = copy(&at, p->shard_id);
+            const char *name = resume_copy(&at, p->name), *shard_id = resume_copy(&at, p->shard_id);
             j->parts[j->want.n++] =
                 (struct load_part){name, shard_id, .named = p->file[0] != 0, .own = p->own, .worker = w};
         }
@@ -164,14 +164,14 @@ static struct look_job *new_job(struct resume *r, const struct slot_table *k, un
 
 void resume_look(struct resume *r, const struct slot_table *k, bool several)
 {
-    struct look_job *j = new_job(r, k, slot_table_workers(k), several);
+    struct look_job *j = resume_new_job(r, k, slot_table_workers(k), several);
     if (!j) {
         failed(r, "out of memory");
     } else if (r->busy) {
-        free_job(r->next);
+        resume_free_job(r->next);
         r->next = j;
     } else {
-        start(r, j);
+        resume_start(r, j);
     }
 }
 

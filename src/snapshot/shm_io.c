@@ -14,7 +14,7 @@
 #define PAGE  ((uint64_t)4096)
 #define PIECE ((uint64_t)64 << 20) /* one call: a refusal comes soon, and other threads get at the kernel's locks */
 
-static int fail(const char *name, uint64_t bytes, int number, struct el_err *e)
+static int shm_fail(const char *name, uint64_t bytes, int number, struct el_err *e)
 {
     const char *hint =
         number == EFBIG ? ", more than a file may have here (ulimit -f, which counts for memory, too)" : "";
@@ -31,7 +31,7 @@ static int make(struct shm *m, const char *name, uint64_t bytes, uint64_t room, 
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0)
         at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (at == MAP_FAILED) {
-        fail(name, room, errno, e);
+        shm_fail(name, room, errno, e);
         close(fd);
         return -1;
     }
@@ -95,14 +95,14 @@ static int lengthen(struct shm *m, uint64_t to, struct el_err *e)
     uint64_t ahead = to + to / 8 / PAGE * PAGE;
     ahead = ahead < m->room ? ahead : m->room;
     if (fstat(m->fd, &st) < 0)
-        return fail("a slot for snapshots", to, errno, e);
+        return shm_fail("a slot for snapshots", to, errno, e);
     uint64_t there = (uint64_t)st.st_size;
     if (there >= ahead || ftruncate(m->fd, (off_t)ahead) == 0)
         m->bytes = ahead;
     else if (there >= to || ftruncate(m->fd, (off_t)to) == 0)
         m->bytes = to;
     else
-        return fail("a slot for snapshots", to, errno, e);
+        return shm_fail("a slot for snapshots", to, errno, e);
     return 0;
 }
 

@@ -90,7 +90,7 @@ static int check_image(const struct image *p, const char *name, const char *imag
 }
 
 /* Where the images lie in the slot, and their sums. */
-static int lay_out(struct shm_slots_job *j)
+static int shm_slots_lay_out(struct shm_slots_job *j)
 {
     struct chest_slot *s = &j->chest->slot[j->slot];
     uint64_t at = 0;
@@ -109,11 +109,11 @@ static int lay_out(struct shm_slots_job *j)
     return s->sums ? 0 : el_fail(&j->error, EL_EXIT_OSERR, "out of memory for the checksums of a snapshot");
 }
 
-static int sum(struct shm_slots_job *j)
+static int shm_slots_io_sum(struct shm_slots_job *j)
 {
     struct chest *c = j->chest;
     struct chest_slot *s = &c->slot[j->slot];
-    if (lay_out(j) < 0)
+    if (shm_slots_lay_out(j) < 0)
         return -1;
     for (unsigned i = 0; i < c->parts; i++) {
         const struct image *p = &s->image[i];
@@ -143,7 +143,7 @@ static int verify(struct shm_slots_job *j)
 }
 
 /* All parts, one behind the other, into a slot that is large enough for them. */
-static int read_parts(struct shm_slots_job *j, struct load_step *s)
+static int shm_slots_read_parts(struct shm_slots_job *j, struct load_step *s)
 {
     struct chest *c = j->chest;
     for (unsigned i = 0; i < c->parts; i++)
@@ -166,7 +166,7 @@ static int read_parts(struct shm_slots_job *j, struct load_step *s)
     return 0;
 }
 
-static int load(struct shm_slots_job *j)
+static int shm_slots_io_load(struct shm_slots_job *j)
 {
     struct el_mem mem = EL_MEM_INIT(HEADER_MEMORY);
     struct load_step *s = load_open(j->from, &mem, j->layout, j->step, &j->error);
@@ -176,14 +176,14 @@ static int load(struct shm_slots_job *j)
     int bad = load_lineage(s) == j->lineage
                   ? 0
                   : ckpt_fail(&j->error, CKPT_DAMAGED, "it is of another history than it was a moment ago");
-    bad = bad ? bad : read_parts(j, s);
+    bad = bad ? bad : shm_slots_read_parts(j, s);
     j->consumed_samples = load_consumed_samples(s);
     load_close(s);
-    return bad ? -1 : sum(j);
+    return bad ? -1 : shm_slots_io_sum(j);
 }
 
 /* Both are held: neither grows or moves meanwhile. */
-static int compare(struct shm_slots_job *j)
+static int shm_slots_io_compare(struct shm_slots_job *j)
 {
     const struct slot_table_pair *x = &j->pair;
     struct chest *const chest[2] = {j->chest, j->other};
@@ -203,22 +203,22 @@ static int compare(struct shm_slots_job *j)
     return bad;
 }
 
-static void work(void *ctx)
+static void shm_slots_work(void *ctx)
 {
     struct shm_slots_job *j = ctx;
     switch (j->kind) {
     case JOB_GROW: j->bad = shm_slots_room(j, j->room_bytes) < 0; break;
     case JOB_SHRINK: shm_slots_shorten(j, j->room_bytes); break;
-    case JOB_SUM: j->bad = sum(j) < 0; break;
+    case JOB_SUM: j->bad = shm_slots_io_sum(j) < 0; break;
     case JOB_VERIFY: j->bad = verify(j) < 0; break;
-    case JOB_LOAD: j->bad = load(j) < 0; break;
-    case JOB_COMPARE: j->bad = compare(j) < 0; break;
+    case JOB_LOAD: j->bad = shm_slots_io_load(j) < 0; break;
+    case JOB_COMPARE: j->bad = shm_slots_io_compare(j) < 0; break;
     }
 }
 
 /* --- in the loop's thread --- */
 
-static void free_job(struct shm_slots_job *j)
+static void shm_slots_free_job(struct shm_slots_job *j)
 {
     for (unsigned i = 0; j->tables && i < j->chest->parts; i++)
         el_free(NULL, j->table[i]);
@@ -226,7 +226,7 @@ static void free_job(struct shm_slots_job *j)
     free(j);
 }
 
-static void tell(const struct shm_slots_job *j)
+static void shm_slots_tell(const struct shm_slots_job *j)
 {
     static const enum slot_table_event_type types[] = {
         [JOB_GROW] = SLOT_TABLE_EV_GROWN,  [JOB_SHRINK] = SLOT_TABLE_EV_SHRUNK, [JOB_SUM] = SLOT_TABLE_EV_SUMMED,
@@ -250,14 +250,14 @@ static void tell(const struct shm_slots_job *j)
     j->vault->told(j->vault->ctx, &ev);
 }
 
-static void done(void *ctx)
+static void shm_slots_done(void *ctx)
 {
     struct shm_slots_job *j = ctx;
     struct chest *c = j->chest;
     if (!c->released || j->kind == JOB_VERIFY || j->kind == JOB_COMPARE)
-        tell(j);
+        shm_slots_tell(j);
     struct chest *other = j->other;
-    free_job(j);
+    shm_slots_free_job(j);
     shm_slots_drop(c);
     if (other)
         shm_slots_drop(other);
@@ -284,7 +284,7 @@ static struct load_part *own_parts(const struct slot_table *k, unsigned worker)
 }
 
 /* A job for a worker's slot; NULL: no memory. */
-static struct shm_slots_job *new_job(struct shm_slots *v, const struct shm_slots_job *spare)
+static struct shm_slots_job *shm_slots_new_job(struct shm_slots *v, const struct shm_slots_job *spare)
 {
     struct chest *c = v->chest[spare->worker];
     struct shm_slots_job *j = calloc(1, sizeof *j + c->parts * (3 * sizeof *j->numbers + sizeof *j->table));
@@ -293,7 +293,7 @@ static struct shm_slots_job *new_job(struct shm_slots *v, const struct shm_slots
     *j = *spare;
     j->bad = false;
     j->chest = c;
-    j->job = (struct pool_job){.work = work, .done = done, .ctx = j};
+    j->job = (struct pool_job){.work = shm_slots_work, .done = shm_slots_done, .ctx = j};
     j->bytes = j->numbers;
     j->header_bytes = j->numbers + c->parts;
     j->digest = j->numbers + 2 * c->parts;
@@ -302,7 +302,7 @@ static struct shm_slots_job *new_job(struct shm_slots *v, const struct shm_slots
 }
 
 /* One that cannot be given to a thread is told as one that failed. */
-static void start_job(struct shm_slots_job *j, struct shm_slots_job *spare)
+static void shm_slots_start_job(struct shm_slots_job *j, struct shm_slots_job *spare)
 {
     if (!j)
         el_fail(&spare->error, EL_EXIT_OSERR, "out of memory");
@@ -313,8 +313,8 @@ static void start_job(struct shm_slots_job *j, struct shm_slots_job *spare)
         return;
     }
     if (j)
-        free_job(j);
-    tell(spare);
+        shm_slots_free_job(j);
+    shm_slots_tell(spare);
 }
 
 static struct shm_slots_job spare_of(struct shm_slots *v, enum job_kind kind, unsigned worker, unsigned slot,
@@ -368,14 +368,14 @@ void shm_slots_grow(struct shm_slots *v, unsigned worker, unsigned slot, uint64_
 {
     struct shm_slots_job spare = spare_of(v, JOB_GROW, worker, slot, gen);
     spare.room_bytes = bytes;
-    start_job(new_job(v, &spare), &spare);
+    shm_slots_start_job(shm_slots_new_job(v, &spare), &spare);
 }
 
 void shm_slots_shrink(struct shm_slots *v, unsigned worker, unsigned slot, uint64_t bytes, uint64_t gen)
 {
     struct shm_slots_job spare = spare_of(v, JOB_SHRINK, worker, slot, gen);
     spare.room_bytes = bytes;
-    start_job(new_job(v, &spare), &spare);
+    shm_slots_start_job(shm_slots_new_job(v, &spare), &spare);
 }
 
 void shm_slots_sum(struct shm_slots *v, const struct slot_table *k, unsigned worker, unsigned slot, uint64_t gen,
@@ -384,13 +384,13 @@ void shm_slots_sum(struct shm_slots *v, const struct slot_table *k, unsigned wor
     struct shm_slots_job spare = spare_of(v, JOB_SUM, worker, slot, gen);
     spare.digests = digests;
     spare.tables = digests && tables;
-    struct shm_slots_job *j = new_job(v, &spare);
+    struct shm_slots_job *j = shm_slots_new_job(v, &spare);
     const struct slot_table_slot *from = slot_table_slot(k, worker, slot);
     if (j) {
         memcpy(j->bytes, from->part_bytes, j->chest->parts * sizeof *j->bytes);
         memcpy(j->header_bytes, from->part_header_bytes, j->chest->parts * sizeof *j->header_bytes);
     }
-    start_job(j, &spare);
+    shm_slots_start_job(j, &spare);
 }
 
 void shm_slots_load(struct shm_slots *v, const struct slot_table *k, unsigned worker, unsigned slot, uint64_t gen,
@@ -401,12 +401,12 @@ void shm_slots_load(struct shm_slots *v, const struct slot_table *k, unsigned wo
     spare.lineage = slot_table_slot(k, worker, slot)->lineage;
     spare.from = from;
     spare.layout = layout;
-    struct shm_slots_job *j = new_job(v, &spare);
+    struct shm_slots_job *j = shm_slots_new_job(v, &spare);
     if (j && !(j->parts = own_parts(k, worker))) {
-        free_job(j);
+        shm_slots_free_job(j);
         j = NULL;
     }
-    start_job(j, &spare);
+    shm_slots_start_job(j, &spare);
 }
 
 uint64_t shm_slots_loaded_bytes(const struct shm_slots *v)
@@ -417,7 +417,7 @@ uint64_t shm_slots_loaded_bytes(const struct shm_slots *v)
 void shm_slots_verify(struct shm_slots *v, unsigned worker, unsigned slot, uint64_t gen)
 {
     struct shm_slots_job spare = spare_of(v, JOB_VERIFY, worker, slot, gen);
-    start_job(new_job(v, &spare), &spare);
+    shm_slots_start_job(shm_slots_new_job(v, &spare), &spare);
 }
 
 void shm_slots_compare(struct shm_slots *v, const struct slot_table_pair *pair)
@@ -425,7 +425,7 @@ void shm_slots_compare(struct shm_slots *v, const struct slot_table_pair *pair)
     struct shm_slots_job spare = spare_of(v, JOB_COMPARE, pair->of[0].worker, pair->of[0].slot, 0);
     spare.other = v->chest[pair->of[1].worker];
     spare.pair = *pair;
-    start_job(new_job(v, &spare), &spare);
+    shm_slots_start_job(shm_slots_new_job(v, &spare), &spare);
 }
 
 void shm_slots_descriptors(const struct shm_slots *v, unsigned worker, int fds[SLOT_TABLE_SLOTS])

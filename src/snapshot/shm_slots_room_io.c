@@ -21,7 +21,7 @@ void shm_slots_find_room(struct shm_slots *v)
 
 /* --- in a thread --- */
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t shm_slots_room_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -35,13 +35,13 @@ static uint64_t mib_up(uint64_t bytes)
 static void charge_for(struct shm_slots *v, struct chest *c, unsigned slot, uint64_t wanted)
 {
     c->slot[slot].wanted = wanted;
-    uint64_t all = SLOT_TABLE_SLOTS * larger(c->slot[0].wanted, c->slot[1].wanted);
+    uint64_t all = SLOT_TABLE_SLOTS * shm_slots_room_larger(c->slot[0].wanted, c->slot[1].wanted);
     v->charged = v->charged - c->charged + all;
     c->charged = all;
 }
 
 /* -1 and *e: not within the budget. */
-static int charge(struct shm_slots_job *j, uint64_t bytes)
+static int shm_slots_room_charge(struct shm_slots_job *j, uint64_t bytes)
 {
     struct shm_slots *v = j->vault;
     struct chest *c = j->chest;
@@ -73,7 +73,7 @@ int shm_slots_room(struct shm_slots_job *j, uint64_t bytes)
     bytes = (bytes + IMAGE_SIZES_PAGE - 1) / IMAGE_SIZES_PAGE * IMAGE_SIZES_PAGE;
     pthread_mutex_lock(&s->growing);
     if (bytes > s->capacity) {
-        bad = charge(j, bytes);
+        bad = shm_slots_room_charge(j, bytes);
         if (!bad && (bad = shm_grow(&s->mem, s->capacity, bytes, &j->error)) < 0) {
             pthread_mutex_lock(&v->lock);
             charge_for(v, j->chest, j->slot, s->capacity);

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-static bool same(struct slot_pin_step a, struct slot_pin_step b)
+static bool slot_pin_same(struct slot_pin_step a, struct slot_pin_step b)
 {
     return a.step == b.step && a.lineage == b.lineage && a.take == b.take;
 }
 
-static bool is_later(struct slot_pin_step a, struct slot_pin_step b)
+static bool slot_pin_is_later(struct slot_pin_step a, struct slot_pin_step b)
 {
     if (b.step == SLOT_PIN_NO_STEP || a.step == SLOT_PIN_NO_STEP)
         return a.step != SLOT_PIN_NO_STEP;
@@ -20,16 +20,16 @@ static bool is_later(struct slot_pin_step a, struct slot_pin_step b)
 
 enum has { HAS_IT, IS_AT_IT, MAY_COME_TO_IT, NEVER };
 
-static enum has has(const struct slot_pin_worker *w, struct slot_pin_step of)
+static enum has slot_pin_has(const struct slot_pin_worker *w, struct slot_pin_step of)
 {
     enum has best = NEVER;
     for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++) {
         const struct slot_pin_slot *x = &w->slot[s];
-        if (x->at == SLOT_PIN_HELD && same(x->of, of))
+        if (x->at == SLOT_PIN_HELD && slot_pin_same(x->of, of))
             return HAS_IT;
-        best = x->at == SLOT_PIN_WORK && same(x->of, of) ? IS_AT_IT : best;
+        best = x->at == SLOT_PIN_WORK && slot_pin_same(x->of, of) ? IS_AT_IT : best;
     }
-    bool now = w->passed.era == of.era && w->passed.lineage == of.lineage && is_later(of, w->passed);
+    bool now = w->passed.era == of.era && w->passed.lineage == of.lineage && slot_pin_is_later(of, w->passed);
     return best < NEVER ? best : w->comes && (now || w->passed.era < of.era) ? MAY_COME_TO_IT : NEVER;
 }
 
@@ -38,13 +38,13 @@ static enum has like_has(const struct slot_pin *p, unsigned first, struct slot_p
 {
     enum has best = NEVER;
     for (unsigned i = first; i < p->n && best != HAS_IT; i = p->w[i].next) {
-        enum has one = has(&p->w[i], of);
+        enum has one = slot_pin_has(&p->w[i], of);
         best = one < best ? one : best;
     }
     return best;
 }
 
-static enum slot_pin_state look(const struct slot_pin *p, struct slot_pin_step of)
+static enum slot_pin_state slot_pin_look(const struct slot_pin *p, struct slot_pin_step of)
 {
     enum has worst = HAS_IT;
     for (unsigned i = 0; i < p->n && worst != NEVER; i++)
@@ -58,9 +58,9 @@ static enum slot_pin_state look(const struct slot_pin *p, struct slot_pin_step o
 enum slot_pin_state slot_pin_state(struct slot_pin *p, struct slot_pin_step of)
 {
     for (unsigned i = 0; i < p->known && i < SLOT_PIN_KNOWN; i++)
-        if (same(p->memo[i].of, of) && p->memo[i].of.era == of.era)
+        if (slot_pin_same(p->memo[i].of, of) && p->memo[i].of.era == of.era)
             return p->memo[i].state;
-    enum slot_pin_state state = look(p, of);
+    enum slot_pin_state state = slot_pin_look(p, of);
     p->memo[p->known % SLOT_PIN_KNOWN].of = of;
     p->memo[p->known++ % SLOT_PIN_KNOWN].state = state;
     return state;
@@ -76,7 +76,7 @@ struct slot_pin_step slot_pin_common(struct slot_pin *p)
         for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++) {
             const struct slot_pin_slot *x = &p->w[i].slot[s];
             bool counts = x->at == SLOT_PIN_HELD && (!p->several || x->of.era < 0);
-            if (counts && is_later(x->of, best) && slot_pin_state(p, x->of) == SLOT_PIN_WHOLE)
+            if (counts && slot_pin_is_later(x->of, best) && slot_pin_state(p, x->of) == SLOT_PIN_WHOLE)
                 best = x->of;
         }
     return best;
@@ -88,7 +88,7 @@ struct slot_pin_step slot_pin_common(struct slot_pin *p)
 static bool is_twice(const struct slot_pin_worker *w, unsigned slot)
 {
     for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++)
-        if (w->slot[s].at == SLOT_PIN_HELD && same(w->slot[s].of, w->slot[slot].of) &&
+        if (w->slot[s].at == SLOT_PIN_HELD && slot_pin_same(w->slot[s].of, w->slot[slot].of) &&
             w->slot[s].gen > w->slot[slot].gen)
             return true;
     return false;
@@ -99,9 +99,9 @@ static bool is_kept(struct slot_pin *p, const struct slot_pin_worker *w, unsigne
     const struct slot_pin_slot *x = &w->slot[slot];
     if (x->at != SLOT_PIN_HELD || is_twice(w, slot))
         return false;
-    if (same(x->of, common))
+    if (slot_pin_same(x->of, common))
         return true;
-    if (!is_later(x->of, common))
+    if (!slot_pin_is_later(x->of, common))
         return false;
     enum slot_pin_state state = slot_pin_state(p, x->of);
     return state == SLOT_PIN_COMING || (state == SLOT_PIN_WHOLE && p->several && x->of.era >= 0);
@@ -114,7 +114,7 @@ static bool goes_first(const struct slot_pin_slot *a, const struct slot_pin_slot
     return held_a != held_b ? held_b : held_a && a->gen < b->gen;
 }
 
-static int slot_of(struct slot_pin *p, const struct slot_pin_worker *w, struct slot_pin_step common)
+static int slot_pin_slot_of(struct slot_pin *p, const struct slot_pin_worker *w, struct slot_pin_step common)
 {
     int best = -1;
     for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++)
@@ -126,15 +126,15 @@ static int slot_of(struct slot_pin *p, const struct slot_pin_worker *w, struct s
 
 int slot_pin_slot(struct slot_pin *p, unsigned worker)
 {
-    return slot_of(p, &p->w[worker], slot_pin_common(p));
+    return slot_pin_slot_of(p, &p->w[worker], slot_pin_common(p));
 }
 
 /* One of those that have declared the same has it, is at it, or could take it now. */
 static bool could_take(struct slot_pin *p, unsigned first, struct slot_pin_step of, struct slot_pin_step common)
 {
     for (unsigned i = first; i < p->n; i = p->w[i].next) {
-        enum has one = has(&p->w[i], of);
-        if (one <= IS_AT_IT || (one == MAY_COME_TO_IT && slot_of(p, &p->w[i], common) >= 0))
+        enum has one = slot_pin_has(&p->w[i], of);
+        if (one <= IS_AT_IT || (one == MAY_COME_TO_IT && slot_pin_slot_of(p, &p->w[i], common) >= 0))
             return true;
     }
     return false;
@@ -156,12 +156,12 @@ bool slot_pin_may_begin(struct slot_pin *p, unsigned worker, int64_t step)
 /* --- for the coordinator --- */
 
 /* The last trained first. */
-static void add(struct slot_pin_step of, struct slot_pin_step *to, unsigned *n)
+static void slot_pin_add(struct slot_pin_step of, struct slot_pin_step *to, unsigned *n)
 {
     unsigned at = 0;
-    while (at < *n && is_later(to[at], of))
+    while (at < *n && slot_pin_is_later(to[at], of))
         at++;
-    if ((at < *n && same(to[at], of)) || at == SLOT_PIN_TOLD)
+    if ((at < *n && slot_pin_same(to[at], of)) || at == SLOT_PIN_TOLD)
         return;
     *n += *n < SLOT_PIN_TOLD;
     for (unsigned i = *n - 1; i > at; i--)
@@ -170,11 +170,11 @@ static void add(struct slot_pin_step of, struct slot_pin_step *to, unsigned *n)
 }
 
 /* Of those that have declared the same the one that is behind may have a step for all. */
-static struct slot_pin_step passed_by(const struct slot_pin *p, unsigned first)
+static struct slot_pin_step slot_pin_passed_by(const struct slot_pin *p, unsigned first)
 {
     struct slot_pin_step least = {INT64_MAX, INT64_MAX, 0, 0};
     for (unsigned i = first; i < p->n; i = p->w[i].next)
-        if (p->w[i].comes && is_later(least, p->w[i].passed))
+        if (p->w[i].comes && slot_pin_is_later(least, p->w[i].passed))
             least = p->w[i].passed;
     return least;
 }
@@ -185,7 +185,7 @@ static bool is_ready(const struct slot_pin_worker *w, struct slot_pin_step commo
     for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++) {
         if (w->slot[s].at == SLOT_PIN_WORK)
             return false;
-        ready |= !w->slot[s].read && !(w->slot[s].at == SLOT_PIN_HELD && same(w->slot[s].of, common));
+        ready |= !w->slot[s].read && !(w->slot[s].at == SLOT_PIN_HELD && slot_pin_same(w->slot[s].of, common));
     }
     return ready;
 }
@@ -198,19 +198,19 @@ void slot_pin_tell(struct slot_pin *p, struct slot_pin_told *to)
     to->begun = SLOT_PIN_NO_STEP;
     for (unsigned i = 0; i < p->n; i++) {
         const struct slot_pin_worker *w = &p->w[i];
-        struct slot_pin_step gone = w->like == i ? passed_by(p, i) : passed;
+        struct slot_pin_step gone = w->like == i ? slot_pin_passed_by(p, i) : passed;
         passed = gone.era > passed.era || (gone.era == passed.era && gone.step > passed.step) ? gone : passed;
         to->begun = w->passed.step > to->begun ? w->passed.step : to->begun;
         to->ready = to->ready && (!w->comes || is_ready(w, common));
         for (unsigned s = 0; s < SLOT_PIN_SLOTS; s++) {
             const struct slot_pin_slot *x = &w->slot[s];
-            bool counts =
-                (x->at == SLOT_PIN_HELD || x->at == SLOT_PIN_WORK) && x->of.era >= 0 && !is_later(common, x->of);
+            bool counts = (x->at == SLOT_PIN_HELD || x->at == SLOT_PIN_WORK) && x->of.era >= 0 &&
+                          !slot_pin_is_later(common, x->of);
             enum slot_pin_state state = counts ? slot_pin_state(p, x->of) : SLOT_PIN_HOPELESS;
             if (state == SLOT_PIN_WHOLE)
-                add(x->of, to->is_whole, &to->whole);
+                slot_pin_add(x->of, to->is_whole, &to->whole);
             else if (state == SLOT_PIN_COMING)
-                add(x->of, to->is_coming, &to->coming);
+                slot_pin_add(x->of, to->is_coming, &to->coming);
             bool now = x->at != SLOT_PIN_EMPTY && x->of.era >= 0;
             to->begun = now && x->of.step > to->begun ? x->of.step : to->begun;
         }

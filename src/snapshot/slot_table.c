@@ -126,7 +126,7 @@ static void on_hello(struct slot_table *k, struct slot_table_worker *w, const st
                               .disk = k->conf.disk};
 }
 
-static void on_gone(struct slot_table *k, struct slot_table_worker *w)
+static void slot_table_on_gone(struct slot_table *k, struct slot_table_worker *w)
 {
     slot_table_drop_writing(k, w);
     slot_table_drop_offer(k, w, true);
@@ -137,7 +137,7 @@ static void on_gone(struct slot_table *k, struct slot_table_worker *w)
     w->refuse[0] = 0;
 }
 
-static void on_message(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
+static void slot_table_on_message(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     const struct worker_msg *m = ev->msg;
     if (m->type == WORKER_MSG_HELLO) {
@@ -178,7 +178,7 @@ static void on_message(struct slot_table *k, struct slot_table_worker *w, const 
     } else {
         slot_table_refuse(k, w, m->seq, "STATE", "that is an agent's word, not a worker's");
         slot_table_act(k, SLOT_TABLE_DO_CLOSE, w);
-        on_gone(k, w); /* it may come again */
+        slot_table_on_gone(k, w); /* it may come again */
     }
 }
 
@@ -187,11 +187,11 @@ const struct slot_table_actions *slot_table_step(struct slot_table *k, const str
     struct slot_table_worker *w = &k->w[ev->worker];
     k->out.n = k->replies = 0;
     switch (ev->type) {
-    case SLOT_TABLE_EV_MSG: on_message(k, w, ev); break;
-    case SLOT_TABLE_EV_GONE: on_gone(k, w); break;
+    case SLOT_TABLE_EV_MSG: slot_table_on_message(k, w, ev); break;
+    case SLOT_TABLE_EV_GONE: slot_table_on_gone(k, w); break;
     case SLOT_TABLE_EV_ROUND:
         for (unsigned i = 0; i < k->conf.workers; i++) {
-            on_gone(k, &k->w[i]);
+            slot_table_on_gone(k, &k->w[i]);
             slot_table_drop_captures(k, &k->w[i]);
             k->w[i].known = false;
         }

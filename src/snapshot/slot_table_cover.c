@@ -40,8 +40,8 @@ bool slot_table_has_piece(const struct slot_table_worker *w, const struct slot_t
 }
 
 /* The first worker that holds this piece at step; waits says whether one may yet come to hold it. */
-static bool find_piece(const struct slot_table *k, const struct slot_table_part *p, int64_t step, uint64_t lineage,
-                       struct slot_table_source *to, bool *waits)
+static bool slot_table_cover_find_piece(const struct slot_table *k, const struct slot_table_part *p, int64_t step,
+                                        uint64_t lineage, struct slot_table_source *to, bool *waits)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned part;
@@ -58,7 +58,7 @@ static bool find_piece(const struct slot_table *k, const struct slot_table_part 
 }
 
 /* In the order in which a node says what it holds: the highest step, and of that the last that was begun. */
-static bool comes_before(const struct slot_table_slot *a, const struct slot_table_slot *b)
+static bool slot_table_cover_comes_before(const struct slot_table_slot *a, const struct slot_table_slot *b)
 {
     return a->step != b->step ? a->step > b->step : a->gen > b->gen;
 }
@@ -77,7 +77,8 @@ enum slot_table_cover slot_table_cover(const struct slot_table *k, int64_t step,
         for (unsigned p = 0; p < w->kept->parts; p++) {
             struct slot_table_source from;
             bool waits = false;
-            if (find_piece(k, &w->kept->part[p], step, lineage, &from, &waits) || (w->kept->part[p].own && !waits))
+            if (slot_table_cover_find_piece(k, &w->kept->part[p], step, lineage, &from, &waits) ||
+                (w->kept->part[p].own && !waits))
                 continue; /* a rank's own pieces are waited for, and done without */
             if (!waits)
                 return SLOT_TABLE_HOPELESS;
@@ -93,8 +94,8 @@ const struct slot_table_slot *slot_table_next_held(const struct slot_table *k, c
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned s = 0; s < SLOT_TABLE_SLOTS; s++) {
             const struct slot_table_slot *x = &k->w[i].slot[s];
-            if (x->state == SLOT_TABLE_COMMITTED && (!last || comes_before(last, x)) &&
-                (!best || comes_before(x, best)))
+            if (x->state == SLOT_TABLE_COMMITTED && (!last || slot_table_cover_comes_before(last, x)) &&
+                (!best || slot_table_cover_comes_before(x, best)))
                 best = x;
         }
     return best;
@@ -149,7 +150,7 @@ unsigned slot_table_sources(const struct slot_table *k, int64_t step, uint64_t l
                 twice = same_shard(slot_table_part(k, to[had].worker, to[had].part), part);
             if (twice)
                 continue;
-            bool there = find_piece(k, part, step, lineage, &from, &waits);
+            bool there = slot_table_cover_find_piece(k, part, step, lineage, &from, &waits);
             if (!there && part->own)
                 continue;
             if (n == max || !there)

@@ -35,7 +35,7 @@ static const char *part_wrong(const struct slot_table *k, const struct declarati
     return NULL;
 }
 
-static char *keep_text(char **at, const char *text)
+static char *slot_table_declare_keep_text(char **at, const char *text)
 {
     size_t n = strlen(text) + 1;
     char *to = memcpy(*at, text, n);
@@ -56,13 +56,13 @@ static struct declaration *with_part(struct slot_table *k, const struct declarat
     for (unsigned i = 0; i < d->parts; i++) {
         const struct slot_table_part *o = &d->part[i];
         n->part[i] = *o;
-        n->part[i].name = keep_text(&at, o->name);
-        n->part[i].shard_id = keep_text(&at, o->shard_id);
-        n->part[i].file = keep_text(&at, o->file);
+        n->part[i].name = slot_table_declare_keep_text(&at, o->name);
+        n->part[i].shard_id = slot_table_declare_keep_text(&at, o->shard_id);
+        n->part[i].file = slot_table_declare_keep_text(&at, o->file);
     }
-    n->part[d->parts] = (struct slot_table_part){.name = keep_text(&at, p->name),
-                                                 .shard_id = keep_text(&at, p->shard_id),
-                                                 .file = keep_text(&at, p->file),
+    n->part[d->parts] = (struct slot_table_part){.name = slot_table_declare_keep_text(&at, p->name),
+                                                 .shard_id = slot_table_declare_keep_text(&at, p->shard_id),
+                                                 .file = slot_table_declare_keep_text(&at, p->file),
                                                  .own = p->own};
     n->parts = d->parts + 1;
     n->has_own = d->has_own || p->own;

@@ -7,7 +7,7 @@ static bool is_like(const struct slot_table_worker *a, const struct slot_table_w
 }
 
 /* In a slot of the history that is trained now: what it holds of another one does not go with what is live. */
-static bool holds(const struct slot_table *k, const struct slot_table_worker *w, int64_t step)
+static bool slot_table_emergency_holds(const struct slot_table *k, const struct slot_table_worker *w, int64_t step)
 {
     for (unsigned s = 0; w->has_slots && s < SLOT_TABLE_SLOTS; s++)
         if (w->slot[s].step == step && slot_table_is_current(k, w, &w->slot[s]))
@@ -16,17 +16,17 @@ static bool holds(const struct slot_table *k, const struct slot_table_worker *w,
 }
 
 /* A slot that this worker could read, held already. */
-static bool is_held(const struct slot_table *k, const struct slot_table_worker *like, int64_t step)
+static bool slot_table_emergency_is_held(const struct slot_table *k, const struct slot_table_worker *like, int64_t step)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
-        if (is_like(&k->w[i], like) && holds(k, &k->w[i], step))
+        if (is_like(&k->w[i], like) && slot_table_emergency_holds(k, &k->w[i], step))
             return true;
     return false;
 }
 
 /* Who stands in for this worker: the first that has declared the same and is there, or may yet be; workers: nobody. */
-static unsigned stands_in(const struct slot_table *k, const struct slot_table_worker *like,
-                          const enum slot_table_live *live, enum slot_table_live want)
+static unsigned slot_table_emergency_stands_in(const struct slot_table *k, const struct slot_table_worker *like,
+                                               const enum slot_table_live *live, enum slot_table_live want)
 {
     unsigned i = 0;
     while (i < k->conf.workers && (live[i] != want || !is_like(&k->w[i], like)))
@@ -43,7 +43,7 @@ static enum slot_table_cover piece_cover(const struct slot_table *k, const struc
         unsigned part;
         if (!slot_table_part_like(&k->w[i], p, &part))
             continue;
-        if (live[i] == SLOT_TABLE_LIVE_IS || holds(k, &k->w[i], step))
+        if (live[i] == SLOT_TABLE_LIVE_IS || slot_table_emergency_holds(k, &k->w[i], step))
             return SLOT_TABLE_COVERED;
         if (live[i] == SLOT_TABLE_LIVE_MAY)
             found = SLOT_TABLE_INCOMPLETE;
@@ -73,12 +73,12 @@ enum slot_table_cover slot_table_live_cover(const struct slot_table *k, int64_t 
     for (unsigned i = 0; i < k->conf.workers; i++) {
         const struct slot_table_worker *w = &k->w[i];
         enum slot_table_cover one = SLOT_TABLE_COVERED;
-        if (is_held(k, w, step))
+        if (slot_table_emergency_is_held(k, w, step))
             continue;
-        unsigned holder = stands_in(k, w, live, SLOT_TABLE_LIVE_IS);
+        unsigned holder = slot_table_emergency_stands_in(k, w, live, SLOT_TABLE_LIVE_IS);
         if (holder < k->conf.workers)
             copies[holder] = true;
-        else if (stands_in(k, w, live, SLOT_TABLE_LIVE_MAY) < k->conf.workers)
+        else if (slot_table_emergency_stands_in(k, w, live, SLOT_TABLE_LIVE_MAY) < k->conf.workers)
             one = SLOT_TABLE_INCOMPLETE;
         else
             one = disk ? pieces_cover(k, w, step, live) : SLOT_TABLE_HOPELESS;
@@ -94,7 +94,7 @@ enum slot_table_cover slot_table_live_cover(const struct slot_table *k, int64_t 
 bool slot_table_lacks_own(const struct slot_table *k, unsigned worker, int64_t step)
 {
     const struct slot_table_worker *w = &k->w[worker];
-    return w->kept && w->kept->has_own && !holds(k, w, step);
+    return w->kept && w->kept->has_own && !slot_table_emergency_holds(k, w, step);
 }
 
 enum slot_table_live slot_table_live_piece(const struct slot_table *k, const struct slot_table_source *piece,

@@ -40,7 +40,7 @@ uint64_t slot_table_begun_lineage(const struct slot_table_worker *w)
     return known_as((struct slot_pin_step){w->begun, w->era, w->lineage, w->take});
 }
 
-static bool is_begun(const struct slot_table_worker *w, const struct slot_table_slot *s)
+static bool slot_table_pin_is_begun(const struct slot_table_worker *w, const struct slot_table_slot *s)
 {
     return s->state != SLOT_TABLE_FREE && s->state != SLOT_TABLE_BROKEN && !s->vain && s->step == w->begun &&
            s->trained == w->lineage && s->take == w->take;
@@ -58,7 +58,7 @@ static bool insists(const struct slot_table *k, const struct slot_table_worker *
 static bool has_begun(const struct slot_table *k, const struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++)
-        if (is_begun(w, &w->slot[i]))
+        if (slot_table_pin_is_begun(w, &w->slot[i]))
             return true;
     return w->waits || (w->refused && insists(k, w));
 }
@@ -68,13 +68,13 @@ static bool has_taken(const struct slot_table_worker *w)
 {
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
         const struct slot_table_slot *s = &w->slot[i];
-        if (is_begun(w, s) && (s->state == SLOT_TABLE_SUMMING || s->state == SLOT_TABLE_COMMITTED))
+        if (slot_table_pin_is_begun(w, s) && (s->state == SLOT_TABLE_SUMMING || s->state == SLOT_TABLE_COMMITTED))
             return true;
     }
     return false;
 }
 
-static struct slot_pin_step passed_by(const struct slot_table *k, const struct slot_table_worker *w)
+static struct slot_pin_step slot_table_pin_passed_by(const struct slot_table *k, const struct slot_table_worker *w)
 {
     struct slot_pin_step passed = {w->begun, w->era, w->lineage, w->take};
     if (w->begun == SLOT_TABLE_NO_STEP || !has_begun(k, w))
@@ -84,7 +84,7 @@ static struct slot_pin_step passed_by(const struct slot_table *k, const struct s
     return passed;
 }
 
-static bool is_beyond(struct slot_pin_step passed, int64_t step, uint64_t take)
+static bool slot_table_pin_is_beyond(struct slot_pin_step passed, int64_t step, uint64_t take)
 {
     return step != passed.step ? step > passed.step : take > passed.take;
 }
@@ -97,7 +97,7 @@ static bool comes(const struct slot_table_worker *w)
 
 int64_t slot_table_passed(const struct slot_table *k, const struct slot_table_worker *w, int64_t newest)
 {
-    int64_t passed = comes(w) ? passed_by(k, w).step : CKPT_STEP_MAX;
+    int64_t passed = comes(w) ? slot_table_pin_passed_by(k, w).step : CKPT_STEP_MAX;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
         const struct slot_table_slot *s = &w->slot[i];
         bool may = s->state != SLOT_TABLE_FREE && s->state != SLOT_TABLE_BROKEN && s->state != SLOT_TABLE_COMMITTED;
@@ -152,7 +152,7 @@ static struct slot_pin *table(struct slot_table *k)
         const struct slot_table_worker *w = &k->w[i];
         struct slot_pin_worker *to = &k->pinned[i];
         to->comes = comes(w);
-        to->passed = passed_by(k, w);
+        to->passed = slot_table_pin_passed_by(k, w);
         for (unsigned s = 0; s < SLOT_TABLE_SLOTS; s++) {
             const struct slot_table_slot *x = &w->slot[s];
             to->slot[s] = (struct slot_pin_slot){slot_at(x), x->readers > 0, step_of(x), x->gen};
@@ -217,7 +217,7 @@ bool slot_table_is_at_work(struct slot_table *k, const struct slot_table_worker 
     return false;
 }
 
-static bool is_held(const struct slot_table *k)
+static bool slot_table_pin_is_held(const struct slot_table *k)
 {
     for (unsigned i = 0; i < k->conf.workers; i++)
         for (unsigned s = 0; s < SLOT_TABLE_SLOTS; s++)
@@ -231,13 +231,13 @@ void slot_table_look_passed(struct slot_table *k)
     bool news = false, went = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct slot_table_worker *w = &k->w[i];
-        const struct judged now = {passed_by(k, w), comes(w)}, was = w->judged;
+        const struct judged now = {slot_table_pin_passed_by(k, w), comes(w)}, was = w->judged;
         news |= now.passed.step != was.passed.step || now.passed.take != was.passed.take ||
                 now.passed.era != was.passed.era || now.comes != was.comes;
         went |= was.comes && !now.comes;
         w->judged = now;
     }
-    if (went || (news && is_held(k)))
+    if (went || (news && slot_table_pin_is_held(k)))
         slot_table_act(k, SLOT_TABLE_DO_PASSED, &k->w[0]);
 }
 
@@ -271,7 +271,8 @@ bool slot_table_may_come(const struct slot_table *k, const struct slot_table_wor
             return true;
     }
     bool now = !lineage || w->lineage == of.lineage;
-    return w->here && !w->absent && (now ? is_beyond(passed_by(k, w), step, of.take) : of.era > w->era);
+    return w->here && !w->absent &&
+           (now ? slot_table_pin_is_beyond(slot_table_pin_passed_by(k, w), step, of.take) : of.era > w->era);
 }
 
 /* --- what all have --- */
@@ -323,7 +324,7 @@ static void forget_left(struct slot_table *k, struct slot_pin_step common)
         }
 }
 
-static void set_common(struct slot_table *k, struct slot_pin_step to)
+static void slot_table_pin_set_common(struct slot_table *k, struct slot_pin_step to)
 {
     struct slot_pin_step was = k->common;
     k->common = to;
@@ -340,7 +341,7 @@ static void set_common(struct slot_table *k, struct slot_pin_step to)
 void slot_table_look_common(struct slot_table *k)
 {
     if (!k->conf.several)
-        set_common(k, slot_pin_common(table(k)));
+        slot_table_pin_set_common(k, slot_pin_common(table(k)));
 }
 
 /* Of a step that this node does not hold it is known by its lineage; what nobody here trains is of before. */
@@ -365,7 +366,7 @@ void slot_table_on_common(struct slot_table *k, const struct slot_table_event *e
     k->pin.from = (int64_t)ev->number;
     bool other = ev->step != was.step || ev->lineage != was.lineage;
     if (other && ev->step != SLOT_TABLE_NO_STEP) /* else what it had before */
-        set_common(k, step_known(k, ev->step, ev->lineage));
+        slot_table_pin_set_common(k, step_known(k, ev->step, ev->lineage));
 }
 
 void slot_table_on_useless(struct slot_table *k, const struct slot_table_event *ev)

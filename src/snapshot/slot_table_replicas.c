@@ -7,7 +7,7 @@
 
 /* The same steps everywhere, whatever the distance between two snapshots of a script is: of steps at any fixed distance
  * one in SLOT_TABLE_DIGEST_EVERY, which "divisible by 64" would not be. */
-static bool is_drawn(int64_t step)
+static bool slot_table_replicas_is_drawn(int64_t step)
 {
     uint64_t x = (uint64_t)step * UINT64_C(0x9e3779b97f4a7c15);
     return (x ^ x >> 32) % SLOT_TABLE_DIGEST_EVERY == 0;
@@ -23,7 +23,7 @@ bool slot_table_wants_digests(struct slot_table *k, const struct slot_table_slot
         if (k->digest_first[i] == s->step)
             return true;
     if (k->digest_firsts == SLOT_TABLE_DIGESTS_FIRST)
-        return is_drawn(s->step);
+        return slot_table_replicas_is_drawn(s->step);
     k->digest_first[k->digest_firsts++] = s->step;
     return true;
 }
@@ -70,7 +70,8 @@ static bool find_other(const struct slot_table *k, const struct slot_table_worke
     return false;
 }
 
-static void compare(struct slot_table *k, const struct slot_table_source *a, const struct slot_table_source *b)
+static void slot_table_replicas_compare(struct slot_table *k, const struct slot_table_source *a,
+                                        const struct slot_table_source *b)
 {
     const struct slot_table_source *const of[] = {a, b};
     const struct slot_table_part *p = &k->w[a->worker].kept->part[a->part];
@@ -104,7 +105,7 @@ static bool compare_worker(struct slot_table *k, unsigned worker)
             uint64_t theirs = k->w[other.worker].slot[other.slot].part_digest[other.part];
             if (!theirs || theirs == s->part_digest[p] || was_told(k, &w->kept->part[p], p))
                 continue;
-            compare(k, &other, &mine);
+            slot_table_replicas_compare(k, &other, &mine);
             return true;
         }
     }

@@ -52,8 +52,8 @@ void slot_table_choose_if_due(struct slot_table *k)
 
 /* A slot with this step that holds all that w declared: its own, else that of another rank with the same shards.  Of
  * two snapshots of one step the later one. */
-static bool find_source(const struct slot_table *k, const struct slot_table_worker *w, int64_t step, uint64_t lineage,
-                        unsigned *worker, unsigned *slot)
+static bool slot_table_restore_find_source(const struct slot_table *k, const struct slot_table_worker *w, int64_t step,
+                                           uint64_t lineage, unsigned *worker, unsigned *slot)
 {
     for (unsigned i = 0; i < k->conf.workers; i++) {
         unsigned from = (unsigned)(w - k->w + i) % k->conf.workers;
@@ -78,7 +78,7 @@ bool slot_table_all_could_read(const struct slot_table *k, int64_t step, uint64_
 {
     unsigned worker, slot;
     for (unsigned i = 0; i < k->conf.workers; i++)
-        if (k->w[i].declared && !find_source(k, &k->w[i], step, lineage, &worker, &slot))
+        if (k->w[i].declared && !slot_table_restore_find_source(k, &k->w[i], step, lineage, &worker, &slot))
             return false;
     return true;
 }
@@ -160,7 +160,8 @@ static void offer(struct slot_table *k, struct slot_table_worker *w)
 {
     unsigned from = k->conf.workers, slot = 0;
     int64_t step = k->chosen;
-    bool found = step != SLOT_TABLE_NO_STEP && find_source(k, w, step, k->chosen_lineage, &from, &slot);
+    bool found =
+        step != SLOT_TABLE_NO_STEP && slot_table_restore_find_source(k, w, step, k->chosen_lineage, &from, &slot);
     w->restoring = RESTORING_OFFERED;
     w->from_worker = from;
     w->from_slot = slot;
@@ -213,7 +214,7 @@ static bool is_loading(const struct slot_table *k, const struct slot_table_worke
 /* Once for all ranks that hold the same; each its own where it has a piece of its own.  found: another one's slot would
  * do, or what this one holds as another rank: that is read over where the other slot has what all nodes hold, which is
  * to be gone back to if this cannot be read. */
-static void load(struct slot_table *k, struct slot_table_worker *w, bool found)
+static void slot_table_restore_load(struct slot_table *k, struct slot_table_worker *w, bool found)
 {
     if (is_loading(k, w))
         return;
@@ -273,9 +274,9 @@ void slot_table_on_chosen(struct slot_table *k, const struct slot_table_event *e
         unsigned from = k->conf.workers, slot = 0;
         if (!w->here || w->restoring != RESTORING_ASKED)
             continue;
-        bool found = find_source(k, w, ev->step, ev->lineage, &from, &slot);
+        bool found = slot_table_restore_find_source(k, w, ev->step, ev->lineage, &from, &slot);
         if (!found || lacks_own(w, i, from, slot, ev))
-            load(k, w, found);
+            slot_table_restore_load(k, w, found);
     }
     if (k->loading)
         loaded_all(k);
@@ -289,7 +290,7 @@ static void not_loaded(struct slot_table *k, const struct slot_table_worker *w, 
 {
     unsigned worker, slot;
     const char *why = ev->text ? ev->text : "it could not be loaded";
-    if (find_source(k, w, k->chosen, k->chosen_lineage, &worker, &slot))
+    if (slot_table_restore_find_source(k, w, k->chosen, k->chosen_lineage, &worker, &slot))
         return;
     k->unloaded = true;
     if (ev->need_bytes)
@@ -321,7 +322,7 @@ void slot_table_on_loaded(struct slot_table *k, struct slot_table_worker *w, con
 
 /* Whoever reads is heard first; then all have read it, or the agreement is made anew, without the slot that was broken,
  * for everybody. */
-static void settle(struct slot_table *k)
+static void slot_table_restore_settle(struct slot_table *k)
 {
     bool again = k->again;
     for (unsigned i = 0; i < k->conf.workers; i++) {
@@ -361,13 +362,13 @@ void slot_table_on_restored(struct slot_table *k, struct slot_table_worker *w, c
                 d->why);
     slot_table_drop_offer(k, w, d->ok || misfit);
     w->restoring = d->ok ? RESTORING_READ : RESTORING_ASKED;
-    settle(k);
+    slot_table_restore_settle(k);
 }
 
 void slot_table_on_again(struct slot_table *k)
 {
     k->again = true;
-    settle(k);
+    slot_table_restore_settle(k);
 }
 
 /* Somebody was offered a snapshot and says nothing: the others are told that there is none, which ends them, and the

@@ -84,8 +84,8 @@ static const char *read_sizes(const struct declaration *d, const char *images, s
 
 /* --- room --- */
 
-static void grow(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s, uint64_t bytes,
-                 uint64_t gen)
+static void slot_table_slot_grow(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s,
+                                 uint64_t bytes, uint64_t gen)
 {
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_GROW, w);
     a->slot = (unsigned)(s - w->slot);
@@ -95,7 +95,7 @@ static void grow(struct slot_table *k, struct slot_table_worker *w, struct slot_
 }
 
 /* The size of its snapshots is known: both slots have one of this round, and neither is about to change.  Else 0. */
-static uint64_t size_of(const struct slot_table *k, const struct slot_table_worker *w)
+static uint64_t slot_table_slot_size_of(const struct slot_table *k, const struct slot_table_worker *w)
 {
     uint64_t most = 0;
     for (unsigned i = 0; i < SLOT_TABLE_SLOTS; i++) {
@@ -110,12 +110,12 @@ static uint64_t size_of(const struct slot_table *k, const struct slot_table_work
 }
 
 /* What other workers have reserved and do not need.  False: there is nothing. */
-static bool take_back(struct slot_table *k, const struct slot_table_worker *from)
+static bool slot_table_slot_take_back(struct slot_table *k, const struct slot_table_worker *from)
 {
     bool comes = false;
     for (unsigned i = 0; i < k->conf.workers; i++) {
         struct slot_table_worker *w = &k->w[i];
-        uint64_t bytes = w != from ? size_of(k, w) : 0;
+        uint64_t bytes = w != from ? slot_table_slot_size_of(k, w) : 0;
         for (unsigned n = 0; n < SLOT_TABLE_SLOTS; n++) {
             struct slot_table_slot *s = &w->slot[n];
             if (bytes && s->capacity > bytes) {
@@ -148,7 +148,7 @@ void slot_table_on_reserve(struct slot_table *k, struct slot_table_worker *w, ui
 {
     for (unsigned i = 0; w->granted && i < SLOT_TABLE_SLOTS; i++)
         if (w->slot[i].capacity < bytes && !w->slot[i].shrinking)
-            grow(k, w, &w->slot[i], bytes, 0);
+            slot_table_slot_grow(k, w, &w->slot[i], bytes, 0);
 }
 
 /* --- a snapshot --- */
@@ -254,7 +254,7 @@ void slot_table_on_begin(struct slot_table *k, struct slot_table_worker *w, cons
     if (s->bytes <= s->capacity)
         give_out(k, w, s);
     else
-        grow(k, w, s, s->bytes, s->gen);
+        slot_table_slot_grow(k, w, s, s->bytes, s->gen);
 }
 
 /* The other slot follows: the next snapshot, and last words, find it large enough. */
@@ -271,10 +271,10 @@ void slot_table_on_grown(struct slot_table *k, struct slot_table_worker *w, cons
     if (ev->ok && s->bytes <= s->capacity) {
         give_out(k, w, s);
         if (other->capacity < s->bytes && !other->shrinking)
-            grow(k, w, other, s->bytes, 0);
+            slot_table_slot_grow(k, w, other, s->bytes, 0);
         return;
     }
-    if (ev->need_bytes && take_back(k, w)) {
+    if (ev->need_bytes && slot_table_slot_take_back(k, w)) {
         ask_again(k, w, s->seq, k->conf.waits || s->persist);
         slot_table_empty_slot(k, s);
         return;
@@ -290,7 +290,7 @@ void slot_table_on_grown(struct slot_table *k, struct slot_table_worker *w, cons
     slot_table_empty_slot(k, s);
 }
 
-static void sum(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s)
+static void slot_table_slot_sum(struct slot_table *k, struct slot_table_worker *w, struct slot_table_slot *s)
 {
     s->state = SLOT_TABLE_SUMMING;
     struct slot_table_action *a = slot_table_act(k, SLOT_TABLE_DO_SUM, w);
@@ -311,7 +311,7 @@ void slot_table_on_commit(struct slot_table *k, struct slot_table_worker *w, con
     s->persist = c->persist;
     s->consumed_samples = c->consumed_samples;
     s->seq = m->seq;
-    sum(k, w, s);
+    slot_table_slot_sum(k, w, s);
 }
 
 /* --- last words --- */
@@ -371,7 +371,7 @@ void slot_table_on_captured(struct slot_table *k, struct slot_table_worker *w, c
     }
     slot_table_hold_images(s, w->kept, sizes.header_bytes, sizes.bytes);
     s->consumed_samples = ev->number;
-    sum(k, w, s);
+    slot_table_slot_sum(k, w, s);
 }
 
 /* Whoever was to write there has ended with the round. */

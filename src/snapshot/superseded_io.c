@@ -86,7 +86,7 @@ static int note_below(void *arg, const char *name, enum fs_kind kind)
     return 0;
 }
 
-static bool is_whole(const struct ckpt_fs *fs, const char *name, int64_t step, const char *run_id)
+static bool superseded_is_whole(const struct ckpt_fs *fs, const char *name, int64_t step, const char *run_id)
 {
     struct el_mem mem = EL_MEM_INIT(SUPERSEDED_MEMORY);
     struct el_err e = {0};
@@ -110,7 +110,7 @@ static int find_newest(const struct ckpt_fs *fs, enum ckpt_layout layout, const 
         if (b.highest < 0)
             return 0;
         ckpt_step_name(layout, b.highest, name);
-        if (is_whole(fs, name, b.highest, run_id))
+        if (superseded_is_whole(fs, name, b.highest, run_id))
             return 0;
     }
 }

@@ -23,7 +23,7 @@ static const struct worker_msg_row {
 #undef X
 };
 
-static const struct worker_msg_row *row_of(unsigned type)
+static const struct worker_msg_row *worker_msg_row_of(unsigned type)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].type == type)
@@ -33,7 +33,7 @@ static const struct worker_msg_row *row_of(unsigned type)
 
 const char *worker_msg_name(unsigned type)
 {
-    const struct worker_msg_row *row = row_of(type);
+    const struct worker_msg_row *row = worker_msg_row_of(type);
     return row ? row->name : NULL;
 }
 
@@ -48,7 +48,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the head is written a
 
 int worker_msg_encode(const struct worker_msg *m, struct el_buf *out)
 {
-    const struct worker_msg_row *row = row_of(m->type);
+    const struct worker_msg_row *row = worker_msg_row_of(m->type);
     assert(row);
     size_t start = out->len;
     struct worker_msg_head head = {.magic = WORKER_MSG_MAGIC, .type = (uint16_t)m->type, .seq = m->seq};
@@ -78,7 +78,7 @@ int worker_msg_decode(const void *packet, size_t n, struct worker_msg *out, stru
     if (head.length != n - sizeof head || head.flags)
         return el_fail(e, EL_EXIT_PROTOCOL, "packet of %zu bytes that says it has %zu, flags 0x%x", n,
                        (size_t)head.length + sizeof head, head.flags);
-    const struct worker_msg_row *row = row_of(head.type);
+    const struct worker_msg_row *row = worker_msg_row_of(head.type);
     if (!row)
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol %u", head.type, WORKER_MSG_PROTO);
     out->type = (enum worker_msg_type)head.type;

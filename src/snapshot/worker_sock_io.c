@@ -54,7 +54,7 @@ void worker_sock_close(struct worker_sock *s, unsigned worker)
     p->watch = NULL;
 }
 
-static void lose(struct worker_sock_peer *p)
+static void worker_sock_lose(struct worker_sock_peer *p)
 {
     worker_sock_close(p->sock, p->worker);
     p->sock->ops.gone(p->sock->ctx, p->worker);
@@ -92,7 +92,7 @@ static void on_packet(void *ctx, unsigned events)
     for (unsigned i = 0; i < PACKETS_A_TURN && p->fd >= 0; i++) {
         int got = take_packet(p);
         if (got < 0 && p->fd >= 0)
-            lose(p);
+            worker_sock_lose(p);
         if (got <= 0)
             return;
     }
@@ -105,7 +105,7 @@ void worker_sock_finish(struct worker_sock *s, unsigned worker)
     for (unsigned i = 0; i < LAST_PACKETS && p->fd >= 0 && take_packet(p) > 0; i++)
         ;
     if (p->fd >= 0)
-        lose(p);
+        worker_sock_lose(p);
 }
 
 /* --- out --- */
@@ -147,7 +147,7 @@ void worker_sock_send(struct worker_sock *s, unsigned worker, const struct worke
 /* --- who comes --- */
 
 /* Said to a connection that is not taken: it has no number here. */
-static void turn_away(struct worker_sock *s, int fd, const char *text)
+static void worker_sock_turn_away(struct worker_sock *s, int fd, const char *text)
 {
     struct worker_msg m = {.type = WORKER_MSG_REFUSED, .u.refused = {.code = "RANK", .text = text}};
     s->out.len = 0;
@@ -166,7 +166,7 @@ static bool has_ended(int fd)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
 }
 
-static void on_connection(void *ctx, int fd)
+static void worker_sock_on_connection(void *ctx, int fd)
 {
     struct worker_sock *s = ctx;
     struct ucred who = {0};
@@ -174,20 +174,20 @@ static void on_connection(void *ctx, int fd)
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
     int worker = who.uid == geteuid() ? s->ops.whose(s->ctx, who.pid) : -1;
     if (worker < 0) {
-        turn_away(s, fd, "this process is no worker of this elrun");
+        worker_sock_turn_away(s, fd, "this process is no worker of this elrun");
         return;
     }
     struct worker_sock_peer *p = &s->peer[worker];
     if (p->fd >= 0 && has_ended(p->fd))
         worker_sock_finish(s, (unsigned)worker);
     if (p->fd >= 0) {
-        turn_away(s, fd,
-                  "this rank has connected already, in this process or in another one: call elrun.connect() once");
+        worker_sock_turn_away(
+            s, fd, "this rank has connected already, in this process or in another one: call elrun.connect() once");
         return;
     }
     p->watch = loop_fd_new(s->loop, fd, LOOP_READ, on_packet, p);
     if (!p->watch) {
-        turn_away(s, fd, "the agent is out of memory");
+        worker_sock_turn_away(s, fd, "the agent is out of memory");
         return;
     }
     p->fd = fd;
@@ -211,7 +211,7 @@ struct worker_sock *worker_sock_new(struct loop *l, const char *path, unsigned w
     s->out = EL_BUF_INIT(NULL, WORKER_MSG_PACKET_MAX);
     for (unsigned i = 0; i < workers; i++)
         s->peer[i] = (struct worker_sock_peer){.sock = s, .worker = i, .fd = -1};
-    s->gate = unix_listener_new(l, path, SOCK_SEQPACKET, (int)workers, on_connection, s, e);
+    s->gate = unix_listener_new(l, path, SOCK_SEQPACKET, (int)workers, worker_sock_on_connection, s, e);
     if (!s->gate) {
         worker_sock_free(s);
         return NULL;

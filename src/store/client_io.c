@@ -51,7 +51,7 @@ static int send_request(struct store_client *c, struct el_err *e)
 }
 
 /* At least one byte in c->in: STORE_YES; STORE_NO: the time is over. */
-static enum store_answer receive(struct store_client *c, el_usec until, struct el_err *e)
+static enum store_answer client_receive(struct store_client *c, el_usec until, struct el_err *e)
 {
     while (c->in_at == c->in_n) {
         ssize_t n = recv(c->fd, c->in, sizeof c->in, 0);
@@ -69,11 +69,11 @@ static enum store_answer receive(struct store_client *c, el_usec until, struct e
     return STORE_YES;
 }
 
-static enum store_answer read_bytes(struct store_client *c, void *to, size_t n, el_usec until, struct el_err *e)
+static enum store_answer client_read_bytes(struct store_client *c, void *to, size_t n, el_usec until, struct el_err *e)
 {
     char *at = to;
     while (n) {
-        enum store_answer r = receive(c, until, e);
+        enum store_answer r = client_receive(c, until, e);
         if (r != STORE_YES)
             return r;
         size_t take = n < c->in_n - c->in_at ? n : c->in_n - c->in_at;
@@ -86,16 +86,16 @@ static enum store_answer read_bytes(struct store_client *c, void *to, size_t n, 
 }
 
 /* As read_bytes, of an answer that should come at once. */
-static enum store_answer answer(struct store_client *c, void *to, size_t n, struct el_err *e)
+static enum store_answer client_answer(struct store_client *c, void *to, size_t n, struct el_err *e)
 {
-    enum store_answer r = read_bytes(c, to, n, loop_clock() + c->limit, e);
+    enum store_answer r = client_read_bytes(c, to, n, loop_clock() + c->limit, e);
     return r == STORE_NO ? el_fail(e, EL_EXIT_UNAVAILABLE, "store at %s does not answer", c->where) : r;
 }
 
 static enum store_answer answer_u64(struct store_client *c, int64_t *x, struct el_err *e)
 {
     char bytes[8];
-    if (answer(c, bytes, sizeof bytes, e))
+    if (client_answer(c, bytes, sizeof bytes, e))
         return STORE_ERROR;
     *x = (int64_t)wire_get_u64(bytes);
     return STORE_YES;
@@ -115,7 +115,7 @@ static enum store_answer answer_value(struct store_client *c, struct el_buf *to,
         char *room = el_buf_reserve(to, take);
         if (!room)
             return el_fail(e, EL_EXIT_OSERR, "out of memory");
-        if (answer(c, room, take, e))
+        if (client_answer(c, room, take, e))
             return STORE_ERROR;
         to->len += take;
         left -= take;
@@ -158,12 +158,12 @@ void store_client_free(struct store_client *c)
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
-static void begin(struct store_client *c, enum wire_op op)
+static void client_begin(struct store_client *c, enum wire_op op)
 {
     wire_put_op(&c->out, WIRE_MODERN, op);
 }
 
-static void put_keys(struct store_client *c, const struct kv_bytes *keys, size_t n)
+static void client_put_keys(struct store_client *c, const struct kv_bytes *keys, size_t n)
 {
     wire_put_u64(&c->out, n);
     for (size_t i = 0; i < n; i++)
@@ -174,34 +174,34 @@ enum store_answer store_client_wait(struct store_client *c, const struct kv_byte
                                     struct el_err *e)
 {
     char byte;
-    begin(c, WIRE_WAIT);
-    put_keys(c, keys, n);
+    client_begin(c, WIRE_WAIT);
+    client_put_keys(c, keys, n);
     if (send_request(c, e))
         return STORE_ERROR;
-    enum store_answer r = read_bytes(c, &byte, 1, timeout == EL_NEVER ? EL_NEVER : loop_clock() + timeout, e);
+    enum store_answer r = client_read_bytes(c, &byte, 1, timeout == EL_NEVER ? EL_NEVER : loop_clock() + timeout, e);
     if (r != STORE_NO)
         return r;
-    begin(c, WIRE_CANCEL_WAIT);
-    if (send_request(c, e) || answer(c, &byte, 1, e))
+    client_begin(c, WIRE_CANCEL_WAIT);
+    if (send_request(c, e) || client_answer(c, &byte, 1, e))
         return STORE_ERROR;
     if (byte == WIRE_WAIT_CANCELED)
         return STORE_NO;
-    return answer(c, &byte, 1, e); /* the key came first: the cancel is answered too */
+    return client_answer(c, &byte, 1, e); /* the key came first: the cancel is answered too */
 }
 
 enum store_answer store_client_check(struct store_client *c, const struct kv_bytes *keys, size_t n, struct el_err *e)
 {
     char byte;
-    begin(c, WIRE_CHECK);
-    put_keys(c, keys, n);
-    if (send_request(c, e) || answer(c, &byte, 1, e))
+    client_begin(c, WIRE_CHECK);
+    client_put_keys(c, keys, n);
+    if (send_request(c, e) || client_answer(c, &byte, 1, e))
         return STORE_ERROR;
     return byte == WIRE_READY ? STORE_YES : STORE_NO;
 }
 
 enum store_answer store_client_get(struct store_client *c, struct kv_bytes key, struct el_buf *value, struct el_err *e)
 {
-    begin(c, WIRE_GET);
+    client_begin(c, WIRE_GET);
     wire_put_bytes(&c->out, key);
     return send_request(c, e) ? STORE_ERROR : answer_value(c, value, e);
 }
@@ -210,7 +210,7 @@ enum store_answer store_client_get(struct store_client *c, struct kv_bytes key, 
 enum store_answer store_client_set(struct store_client *c, struct kv_bytes key, struct kv_bytes value, struct el_err *e)
 {
     el_usec took;
-    begin(c, WIRE_SET);
+    client_begin(c, WIRE_SET);
     wire_put_bytes(&c->out, key);
     wire_put_bytes(&c->out, value);
     return store_client_ping(c, &took, e);
@@ -219,7 +219,7 @@ enum store_answer store_client_set(struct store_client *c, struct kv_bytes key, 
 enum store_answer store_client_add(struct store_client *c, struct kv_bytes key, int64_t delta, int64_t *sum,
                                    struct el_err *e)
 {
-    begin(c, WIRE_ADD);
+    client_begin(c, WIRE_ADD);
     wire_put_bytes(&c->out, key);
     wire_put_u64(&c->out, (uint64_t)delta);
     return send_request(c, e) ? STORE_ERROR : answer_u64(c, sum, e);
@@ -228,7 +228,7 @@ enum store_answer store_client_add(struct store_client *c, struct kv_bytes key, 
 enum store_answer store_client_delete(struct store_client *c, struct kv_bytes key, struct el_err *e)
 {
     int64_t n = 0;
-    begin(c, WIRE_DELETE_KEY);
+    client_begin(c, WIRE_DELETE_KEY);
     wire_put_bytes(&c->out, key);
     if (send_request(c, e) || answer_u64(c, &n, e))
         return STORE_ERROR;
@@ -237,7 +237,7 @@ enum store_answer store_client_delete(struct store_client *c, struct kv_bytes ke
 
 enum store_answer store_client_num_keys(struct store_client *c, int64_t *n, struct el_err *e)
 {
-    begin(c, WIRE_GETNUMKEYS);
+    client_begin(c, WIRE_GETNUMKEYS);
     return send_request(c, e) ? STORE_ERROR : answer_u64(c, n, e);
 }
 
@@ -246,7 +246,7 @@ enum store_answer store_client_keys(struct store_client *c, void (*fn)(void *ctx
 {
     int64_t n = 0;
     struct el_buf key = EL_BUF_INIT(NULL, 0);
-    begin(c, WIRE_LIST_KEYS);
+    client_begin(c, WIRE_LIST_KEYS);
     enum store_answer r = send_request(c, e) ? STORE_ERROR : answer_u64(c, &n, e);
     for (; n > 0 && r == STORE_YES; n--) {
         key.len = 0;
@@ -262,10 +262,10 @@ enum store_answer store_client_ping(struct store_client *c, el_usec *took, struc
 {
     char echo[4];
     uint32_t nonce = (uint32_t)getpid();
-    begin(c, WIRE_PING);
+    client_begin(c, WIRE_PING);
     wire_put_u32(&c->out, nonce);
     el_usec start = loop_clock();
-    if (send_request(c, e) || answer(c, echo, sizeof echo, e))
+    if (send_request(c, e) || client_answer(c, echo, sizeof echo, e))
         return STORE_ERROR;
     *took = loop_clock() - start;
     if (wire_get_u32(echo) != nonce)

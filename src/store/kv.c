@@ -11,7 +11,7 @@ enum { SLOTS_MIN = 16, NUMBER_TEXT_MAX = 24, SAFE_DIGITS = 18 };
 /* --- table -------------------------------------------------------------------------------------------------------- */
 
 /* The slot that holds the key, or the free one where it would go. */
-static inline struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uint64_t hash)
+static inline struct slot *kv_slot_of(const struct kv *kv, struct kv_bytes key, uint64_t hash)
 {
     for (size_t mask = kv->cap - 1, i = hash & mask;; i = (i + 1) & mask) {
         struct slot *slot = &kv->slots[i];
@@ -23,7 +23,7 @@ static inline struct slot *slot_of(const struct kv *kv, struct kv_bytes key, uin
 
 struct kv_entry *kv_find(const struct kv *kv, struct kv_bytes key)
 {
-    return slot_of(kv, key, el_hash(kv->seed, key.v, key.n))->entry;
+    return kv_slot_of(kv, key, el_hash(kv->seed, key.v, key.n))->entry;
 }
 
 static bool resize(struct kv *kv, size_t cap)
@@ -49,13 +49,13 @@ static bool resize(struct kv *kv, size_t cap)
 struct kv_entry *kv_obtain(struct kv *kv, struct kv_bytes key)
 {
     uint64_t hash = el_hash(kv->seed, key.v, key.n);
-    struct slot *slot = slot_of(kv, key, hash);
+    struct slot *slot = kv_slot_of(kv, key, hash);
     if (slot->entry)
         return slot->entry;
     if ((kv->used + 1) * 4 > kv->cap * 3) {
         if (!resize(kv, kv->cap * 2))
             return NULL;
-        slot = slot_of(kv, key, hash);
+        slot = kv_slot_of(kv, key, hash);
     }
     struct kv_entry *e = el_alloc(kv->mem, sizeof *e + key.n);
     if (!e)
@@ -275,7 +275,7 @@ static bool number_parse(struct kv_bytes text, int64_t *number)
 }
 
 /* Adds without waking anybody.  A sum out of range wraps around, as it does in the reference. */
-static enum kv_result add(struct kv *kv, struct kv_entry *e, int64_t delta, int64_t *sum)
+static enum kv_result kv_entry_add(struct kv *kv, struct kv_entry *e, int64_t delta, int64_t *sum)
 {
     int64_t old = 0;
     if (e->value && !number_parse((struct kv_bytes){e->value, e->value_n}, &old))
@@ -297,7 +297,7 @@ static enum kv_result add(struct kv *kv, struct kv_entry *e, int64_t delta, int6
 enum kv_result kv_add(struct kv *kv, struct kv_bytes key, int64_t delta, int64_t *sum)
 {
     struct kv_entry *e = kv_obtain(kv, key);
-    enum kv_result r = e ? add(kv, e, delta, sum) : KV_NO_MEMORY;
+    enum kv_result r = e ? kv_entry_add(kv, e, delta, sum) : KV_NO_MEMORY;
     if (r == KV_DONE)
         kv_wake_all(kv, e);
     return r;
@@ -326,7 +326,7 @@ enum kv_result kv_barrier(struct kv *kv, struct kv_bytes key, int64_t world_size
 {
     struct kv_entry *e = kv_obtain(kv, key);
     int64_t sum = 0;
-    enum kv_result r = e ? add(kv, e, 1, &sum) : KV_NO_MEMORY;
+    enum kv_result r = e ? kv_entry_add(kv, e, 1, &sum) : KV_NO_MEMORY;
     if (r != KV_DONE)
         return r;
     *open = sum >= world_size;

@@ -56,7 +56,7 @@ static int port_of(int fd)
     return a.port;
 }
 
-static int fail(const struct el_addr *a, int sys, struct el_err *e)
+static int listen_fail(const struct el_addr *a, int sys, struct el_err *e)
 {
     char text[EL_ADDR_TEXT_MAX];
     el_fail_sys(e, el_sys_scarce(sys) ? EL_EXIT_OSERR : EL_EXIT_CONFIG, sys, "cannot listen on %s",
@@ -74,7 +74,7 @@ static int open_loopback(int port, int fds[LISTEN_MAX], int *bound_port, struct 
         v4.port = (uint16_t)port;
         fds[0] = open_one(&v4);
         if (fds[0] < 0)
-            return fail(&v4, errno, e);
+            return listen_fail(&v4, errno, e);
         *bound_port = port_of(fds[0]);
         v6.port = (uint16_t)*bound_port;
         fds[1] = open_one(&v6);
@@ -86,7 +86,7 @@ static int open_loopback(int port, int fds[LISTEN_MAX], int *bound_port, struct 
         close(fds[0]);
         /* The free port was free in one family only: another one. */
         if (port || sys != EADDRINUSE || tries >= PORT_TRIES)
-            return fail(&v6, sys, e);
+            return listen_fail(&v6, sys, e);
     }
 }
 
@@ -100,7 +100,7 @@ int listen_open(const char *bind, int port, int fds[LISTEN_MAX], int *bound_port
         return el_fail(e, EL_EXIT_USAGE, "cannot listen on %.100s: not a numeric address", bind);
     fds[0] = open_one(&a);
     if (fds[0] < 0)
-        return fail(&a, errno, e);
+        return listen_fail(&a, errno, e);
     *bound_port = port_of(fds[0]);
     return 1;
 }

@@ -49,7 +49,7 @@ size_t reply_costs(const struct reply *a)
     return sum;
 }
 
-static enum reply_step put_keys(struct reply *a, struct el_buf *out)
+static enum reply_step reply_put_keys(struct reply *a, struct el_buf *out)
 {
     struct kv_bytes key;
     if (!a->measured && wire_put_u64(out, a->lister.left))
@@ -72,7 +72,7 @@ static void next(struct reply *a)
 }
 
 /* The value at hand is long: its length, then where the rest of it lies. */
-static enum reply_step show(struct reply *a, struct el_buf *out, struct kv_bytes *piece)
+static enum reply_step reply_show(struct reply *a, struct el_buf *out, struct kv_bytes *piece)
 {
     struct kv_bytes all = a->hold[a->at].bytes;
     if (!a->measured && wire_put_u64(out, all.n))
@@ -86,10 +86,10 @@ enum reply_step reply_step(struct reply *a, struct el_buf *out, struct kv_bytes 
 {
     *piece = (struct kv_bytes){NULL, 0};
     if (a->lists)
-        return put_keys(a, out);
+        return reply_put_keys(a, out);
     while (a->at < a->n) {
         if (a->measured || a->hold[a->at].bytes.n > REPLY_COPY_BYTES)
-            return show(a, out, piece);
+            return reply_show(a, out, piece);
         if (out->len >= REPLY_SOFT_BYTES)
             return REPLY_MORE;
         if (wire_put_bytes(out, a->hold[a->at].bytes))

@@ -108,7 +108,7 @@ void server_client_free(struct client *c)
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-static size_t held(const struct client *c)
+static size_t server_held(const struct client *c)
 {
     return conn_held(&c->conn) + session_costs(&c->session) + c->rest.cap;
 }
@@ -125,7 +125,7 @@ static bool shed(struct client *c)
 /* Memory is short.  Whoever asks for it pays, unless answers that nobody fetches and requests that do not go on take
  * more than half of all there is: then it is the client that holds most of those.  It is only broken off here; the loop
  * closes it later. */
-static bool reclaim(struct el_mem *mem)
+static bool server_reclaim(struct el_mem *mem)
 {
     struct store_server *s = (struct store_server *)((char *)mem - offsetof(struct store_server, mem));
     struct client *most = NULL;
@@ -134,7 +134,7 @@ static bool reclaim(struct el_mem *mem)
         return false; /* looked through in this turn: a large answer asks often */
     size_t mosts = 0;
     for (struct client *c = s->clients; c; c = c->next) {
-        size_t n = held(c);
+        size_t n = server_held(c);
         sum += n;
         if (n > mosts) {
             most = c;
@@ -160,7 +160,7 @@ static bool is_own_host(int fd, const struct el_addr *peer)
             memcmp(own.ip, peer->ip, sizeof own.ip) == 0);
 }
 
-static bool permitted(const struct store_server *s, int fd, const struct el_addr *peer)
+static bool server_permitted(const struct store_server *s, int fd, const struct el_addr *peer)
 {
     bool yes = !s->conf.allow_n || is_own_host(fd, peer);
     for (size_t i = 0; i < s->conf.allow_n && !yes; i++)
@@ -182,7 +182,7 @@ static bool drop_oldest_silent(struct store_server *s, const char *why)
 static void client_new(struct store_server *s, int fd, const struct el_addr *peer)
 {
     char address[EL_ADDR_TEXT_MAX];
-    if (!permitted(s, fd, peer)) {
+    if (!server_permitted(s, fd, peer)) {
         server_say(s, EL_WARN, "%s: refused: not in the list of --allow or --control-allow",
                    el_addr_text(peer, address));
         close(fd);
@@ -301,7 +301,7 @@ static void drop_slow(struct store_server *s)
     }
 }
 
-static void on_timer(void *ctx)
+static void server_on_timer(void *ctx)
 {
     struct store_server *s = ctx;
     el_usec now = loop_now(s->loop);
@@ -364,7 +364,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->loop = l;
     s->conf = *conf;
     s->mem = EL_MEM_INIT(conf->memory_max_bytes ? conf->memory_max_bytes : STORE_MEMORY_MAX_DEFAULT);
-    s->mem.reclaim = reclaim;
+    s->mem.reclaim = server_reclaim;
     size_t leaves = s->mem.limit_bytes / 8 < STORE_LEAVES_BYTES ? s->mem.limit_bytes / 8 : STORE_LEAVES_BYTES;
     s->kv_mem = (struct el_mem){.fail_after = -1, .parent = &s->mem, .leaves_bytes = leaves};
     s->reply = EL_BUF_INIT(&s->mem, 0);
@@ -379,7 +379,7 @@ struct store_server *store_server_new(struct loop *l, const struct store_server_
     s->worker_pid = el_alloc(NULL, conf->world_size * sizeof *s->worker_pid);
     s->workers_n = conf->world_size;
     s->kv = conf->c10d_refused ? NULL : kv_new(&s->kv_mem, seed);
-    s->timer = loop_timer_new(l, on_timer, s);
+    s->timer = loop_timer_new(l, server_on_timer, s);
     s->chore = loop_chore_new(l, server_turn, s);
     if (!s->allow || !s->worker_pid || (!s->kv && !conf->c10d_refused) || !s->timer || !s->chore)
         el_fail(e, EL_EXIT_OSERR, "store: no memory");

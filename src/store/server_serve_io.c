@@ -18,7 +18,7 @@ static struct client *client_of_wait(struct kv_wait *w)
 }
 
 /* One byte to each whose wait is over. */
-static void release(struct kv *kv)
+static void server_serve_release(struct kv *kv)
 {
     static const char stop_waiting = WIRE_STOP_WAITING;
     for (struct kv_wait *w; (w = kv_woken(kv));)
@@ -42,7 +42,7 @@ static void hand_over(struct client *c, const char *bytes, size_t n)
 }
 
 /* Not to be served: handed over, or closed with a line. */
-static void turn_away(struct client *c, const char *bytes, size_t n)
+static void server_serve_turn_away(struct client *c, const char *bytes, size_t n)
 {
     const struct store_server_conf *conf = &c->server->conf;
     if (c->session.end == SESSION_END_CONTROL && conf->control && !conn_broken(&c->conn)) {
@@ -66,7 +66,7 @@ bool server_admits(const struct store_server *s, const struct client *c)
 }
 
 /* It has just shown that it is a client of c10d, or it waits, or the rest of a request has not come. */
-static EL_COLD void note(struct client *c)
+static EL_COLD void server_serve_note(struct client *c)
 {
     struct store_server *s = c->server;
     struct session *w = &c->session;
@@ -128,7 +128,7 @@ static void await_turn(struct client *c)
 
 /* While it has not been sent what it asked for, no more is read from it.  It waits for room in its socket or, if there
  * is some, for its turn. */
-static void settle(struct client *c, bool room)
+static void server_serve_settle(struct client *c, bool room)
 {
     struct conn *conn = &c->conn;
     bool owed = c->session.answer || c->rest.len, reads = !owed && !conn_unsent(conn);
@@ -136,24 +136,24 @@ static void settle(struct client *c, bool room)
         return;
     if (reads == conn->paused)
         (reads ? conn_resume : conn_pause)(conn);
-    note(c);
+    server_serve_note(c);
     conn_await_room(conn, owed && !room);
     if (owed && room)
         await_turn(c);
     is_slow(c, !reads);
 }
 
-static enum session_step feed(struct client *c, const char *bytes, size_t n, size_t *used)
+static enum session_step server_serve_feed(struct client *c, const char *bytes, size_t n, size_t *used)
 {
     struct session *w = &c->session;
     enum session_step step = session_feed(w, bytes, n, used, &c->server->reply);
     if (w->kv)
-        release(w->kv);
+        server_serve_release(w->kv);
     return step;
 }
 
 /* The next piece.  *n: how much of it went out; *room: the socket took all of it. */
-static enum session_step send_piece(struct client *c, size_t *n, bool *room)
+static enum session_step server_serve_send_piece(struct client *c, size_t *n, bool *room)
 {
     struct el_buf *out = &c->server->reply;
     struct kv_bytes piece;
@@ -179,7 +179,7 @@ static enum session_step feed_rest(struct client *c, size_t *n)
     struct el_buf *out = &c->server->reply;
     size_t used = 0;
     c->feeding = true;
-    enum session_step step = feed(c, c->rest.v + c->rest_at, c->rest.len - c->rest_at, &used);
+    enum session_step step = server_serve_feed(c, c->rest.v + c->rest_at, c->rest.len - c->rest_at, &used);
     c->feeding = false;
     *n = out->len + used + c->session.toil * TOIL_COSTS;
     conn_send(&c->conn, out->v, out->len);
@@ -193,7 +193,7 @@ static enum session_step feed_rest(struct client *c, size_t *n)
 }
 
 /* One piece for the client whose turn it is: how many bytes that was.  It may be gone then. */
-static size_t serve(struct client *c)
+static size_t server_serve_serve(struct client *c)
 {
     enum session_step step = SESSION_MORE;
     size_t n = 0;
@@ -204,14 +204,14 @@ static size_t serve(struct client *c)
     if (c->in == &c->server->slow)
         server_silent_remove(c); /* it was not the client that took its time */
     if (c->session.answer)
-        step = send_piece(c, &n, &room);
+        step = server_serve_send_piece(c, &n, &room);
     else if (c->rest.len)
         step = feed_rest(c, &n);
     if (step == SESSION_END) {
         el_buf_free(&c->server->reply); /* what was refused for want of memory must not keep it */
-        turn_away(c, NULL, 0);
+        server_serve_turn_away(c, NULL, 0);
     } else {
-        settle(c, room && !conn_unsent(&c->conn));
+        server_serve_settle(c, room && !conn_unsent(&c->conn));
     }
     return n;
 }
@@ -224,12 +224,12 @@ void server_turn(void *ctx)
     struct store_server *s = ctx;
     size_t spent = 0;
     while (s->turns.first && spent < STORE_TURN_BYTES)
-        spent += serve(s->turns.first) + CALL_COSTS;
+        spent += server_serve_serve(s->turns.first) + CALL_COSTS;
     loop_chore_set(s->chore, s->turns.first);
 }
 
 /* What follows must wait until there is room for its answers. */
-static EL_COLD void put_off(struct client *c, const char *bytes, size_t n)
+static EL_COLD void server_serve_put_off(struct client *c, const char *bytes, size_t n)
 {
     c->feeding = true; /* these bytes may lie in what it would give up, and grow what it holds */
     bool full = n && el_buf_put(&c->rest, bytes, n);
@@ -239,7 +239,7 @@ static EL_COLD void put_off(struct client *c, const char *bytes, size_t n)
         server_client_free(c);
         return;
     }
-    settle(c, !conn_unsent(&c->conn));
+    server_serve_settle(c, !conn_unsent(&c->conn));
 }
 
 static void on_moved(struct conn *conn)
@@ -247,7 +247,7 @@ static void on_moved(struct conn *conn)
     struct client *c = client_of(conn);
     if (c->in == &c->server->slow)
         server_silent_remove(c); /* it reads: its time begins anew */
-    settle(c, !conn_unsent(conn));
+    server_serve_settle(c, !conn_unsent(conn));
 }
 
 /* Not all is answered, or none of it is to be. */
@@ -258,13 +258,13 @@ static EL_COLD void on_step(struct client *c, enum session_step step, const char
     reply->len = 0;
     if (step == SESSION_END) {
         el_buf_free(reply); /* as above */
-        turn_away(c, bytes, n);
+        server_serve_turn_away(c, bytes, n);
     } else {
-        put_off(c, bytes, n);
+        server_serve_put_off(c, bytes, n);
     }
 }
 
-static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
+static struct el_buf *server_serve_on_data(struct conn *conn, const char *bytes, size_t n)
 {
     struct client *c = client_of(conn);
     struct store_server *s = c->server;
@@ -273,22 +273,22 @@ static struct el_buf *on_data(struct conn *conn, const char *bytes, size_t n)
     if (EL_UNLIKELY(w->state == SESSION_NEW))
         w->kv = server_admits(s, c) ? s->kv : NULL;
     if (EL_UNLIKELY(conn_unsent(conn) || conn->paused)) {
-        put_off(c, bytes, n);
+        server_serve_put_off(c, bytes, n);
         return NULL;
     }
     enum session_step step = session_feed(w, bytes, n, &used, &s->reply);
     if (w->kv)
-        release(w->kv);
+        server_serve_release(w->kv);
     if (EL_UNLIKELY(step != SESSION_MORE)) {
         on_step(c, step, bytes + used, n - used);
         return NULL;
     }
     if (EL_UNLIKELY(c->in || w->in.len || w->wait.state == KV_WAIT_PENDING))
-        note(c);
+        server_serve_note(c);
     return &s->reply;
 }
 
-static void on_closed(struct conn *conn, enum conn_why why, int sys)
+static void server_serve_on_closed(struct conn *conn, enum conn_why why, int sys)
 {
     struct client *c = client_of(conn);
     char text[128];
@@ -308,4 +308,5 @@ static void on_closed(struct conn *conn, enum conn_why why, int sys)
     server_client_free(c);
 }
 
-const struct conn_ops server_client_ops = {.data = on_data, .closed = on_closed, .moved = on_moved};
+const struct conn_ops server_client_ops = {
+    .data = server_serve_on_data, .closed = server_serve_on_closed, .moved = on_moved};

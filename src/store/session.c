@@ -40,7 +40,7 @@ const char *session_end_text(const struct session *s)
     return s->end == SESSION_END_WIRE ? wire_error_text(s->wire.error) : end_texts[s->end];
 }
 
-static EL_COLD enum session_step end(struct session *s, enum session_end why)
+static EL_COLD enum session_step session_end(struct session *s, enum session_end why)
 {
     session_close(s);
     s->end = (uint8_t)why;
@@ -49,7 +49,7 @@ static EL_COLD enum session_step end(struct session *s, enum session_end why)
 
 enum { RANK_MAX = 1 << 20 };
 
-static bool contains(struct kv_bytes key, const char *part)
+static bool session_contains(struct kv_bytes key, const char *part)
 {
     size_t n = strlen(part);
     for (size_t i = 0; i + n <= key.n; i++)
@@ -63,7 +63,7 @@ int32_t session_rank_of_key(struct kv_bytes key)
     size_t i = key.n;
     while (i && key.v[i - 1] >= '0' && key.v[i - 1] <= '9' && key.n - i < 8)
         i--;
-    if (i == key.n || !i || !contains(key, "default_pg/0/"))
+    if (i == key.n || !i || !session_contains(key, "default_pg/0/"))
         return -1;
     bool named = i >= 6 && !memcmp(key.v + i - 6, "/rank_", 6);
     if (key.v[i - 1] != '/' && !named)
@@ -83,7 +83,7 @@ static enum session_end check_put(int r)
     return r ? SESSION_END_NO_MEMORY : SESSION_END_NONE;
 }
 
-static enum session_end end_of(enum kv_result r)
+static enum session_end session_end_of(enum kv_result r)
 {
     switch (r) {
     case KV_DONE: return SESSION_END_NONE;
@@ -108,7 +108,7 @@ static EL_COLD enum session_end hold_value(struct session *s, struct kv_bytes ke
     return held ? SESSION_END_NONE : SESSION_END_NO_MEMORY;
 }
 
-static enum session_end put_value(struct session *s, struct kv_bytes key, struct el_buf *out)
+static enum session_end session_put_value(struct session *s, struct kv_bytes key, struct el_buf *out)
 {
     struct kv_bytes value = {NULL, 0};
     kv_get(s->kv, key, &value); /* a key that is not there reads as empty */
@@ -136,7 +136,7 @@ static enum session_end do_wait(struct session *s, const struct wire_request *r,
         if (!kv_has(s->kv, key))
             result = kv_wait_for(s->kv, &s->wait, key);
     }
-    return end_of(result);
+    return session_end_of(result);
 }
 
 static enum session_end do_barrier(struct session *s, const struct wire_request *r, struct el_buf *out)
@@ -144,18 +144,18 @@ static enum session_end do_barrier(struct session *s, const struct wire_request 
     bool open = false;
     enum kv_result result = kv_barrier(s->kv, r->key, r->number, &open);
     if (result != KV_DONE)
-        return end_of(result);
+        return session_end_of(result);
     if (open)
         return check_put(wire_put_u8(out, WIRE_STOP_WAITING));
     result = kv_wait_begin(s->kv, &s->wait, 1);
-    return end_of(result == KV_DONE ? kv_wait_for(s->kv, &s->wait, r->key) : result);
+    return session_end_of(result == KV_DONE ? kv_wait_for(s->kv, &s->wait, r->key) : result);
 }
 
 static enum session_end do_add(struct session *s, const struct wire_request *r, struct el_buf *out)
 {
     int64_t sum = 0;
     enum kv_result result = kv_add(s->kv, r->key, r->number, &sum);
-    return result == KV_DONE ? check_put(wire_put_u64(out, (uint64_t)sum)) : end_of(result);
+    return result == KV_DONE ? check_put(wire_put_u64(out, (uint64_t)sum)) : session_end_of(result);
 }
 
 static enum session_end do_compare_set(struct session *s, const struct wire_request *r, struct el_buf *out)
@@ -164,7 +164,7 @@ static enum session_end do_compare_set(struct session *s, const struct wire_requ
     enum kv_result result = kv_compare_set(s->kv, r->key, r->value, r->second, &reply);
     if (result == KV_DONE && reply.n > REPLY_COPY_BYTES && kv_get(s->kv, r->key, &(struct kv_bytes){0}))
         return hold_value(s, r->key); /* the reply is what the key has now */
-    return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : end_of(result);
+    return result == KV_DONE ? check_put(wire_put_bytes(out, reply)) : session_end_of(result);
 }
 
 /* All values are those of this instant, as they are in torch's server, whenever their bytes go out. */
@@ -200,7 +200,7 @@ static enum session_end do_multi_set(struct session *s, const struct wire_reques
         struct kv_bytes key = wire_next(&list);
         result = kv_set(s->kv, key, wire_next(&list));
     }
-    return end_of(result);
+    return session_end_of(result);
 }
 
 static enum session_end do_delete(struct session *s, const struct wire_request *r, struct el_buf *out)
@@ -239,20 +239,20 @@ static enum session_end execute(struct session *s, const struct wire_request *r,
     case WIRE_SET:
         if (s->rank < 0)
             s->rank = session_rank_of_key(r->key);
-        return end_of(kv_set(s->kv, r->key, r->value));
+        return session_end_of(kv_set(s->kv, r->key, r->value));
     case WIRE_COMPARE_SET: return do_compare_set(s, r, out);
-    case WIRE_GET: return put_value(s, r->key, out);
+    case WIRE_GET: return session_put_value(s, r->key, out);
     case WIRE_ADD: return do_add(s, r, out);
     case WIRE_CHECK: return check_put(wire_put_u8(out, count_missing(s, r) ? WIRE_NOT_READY : WIRE_READY));
     case WIRE_WAIT: return do_wait(s, r, out);
     case WIRE_GETNUMKEYS: return check_put(wire_put_u64(out, kv_count(s->kv)));
     case WIRE_DELETE_KEY: return do_delete(s, r, out);
-    case WIRE_APPEND: return end_of(kv_append(s->kv, r->key, r->value));
+    case WIRE_APPEND: return session_end_of(kv_append(s->kv, r->key, r->value));
     case WIRE_MULTI_GET: return do_multi_get(s, r, out);
     case WIRE_MULTI_SET: return do_multi_set(s, r);
     case WIRE_CANCEL_WAIT: return check_put(wire_put_u8(out, WIRE_WAIT_CANCELED));
     case WIRE_PING: s->pid = r->word; return check_put(wire_put_u32(out, r->word));
-    case WIRE_QUEUE_PUSH: return end_of(kv_queue_push(s->kv, r->key, r->value));
+    case WIRE_QUEUE_PUSH: return session_end_of(kv_queue_push(s->kv, r->key, r->value));
     case WIRE_QUEUE_POP: return do_queue_pop(s, r, out);
     case WIRE_QUEUE_LEN: return check_put(wire_put_u64(out, kv_queue_length(s->kv, r->key)));
     case WIRE_LIST_KEYS: return answer_by(s, reply_of_keys(s->kv, s->in.mem));
@@ -295,7 +295,7 @@ static enum session_end name_stranger(const struct session *s)
 enum { LEGACY_CODE_MAX = 11 }; /* with those of torch 2.1, which deserve their own text */
 
 /* Takes the first bytes one by one until they say what this is. */
-static EL_COLD enum session_step greet(struct session *s, const char *bytes, size_t n, size_t *used)
+static EL_COLD enum session_step session_greet(struct session *s, const char *bytes, size_t n, size_t *used)
 {
     static const char magic[SESSION_HELLO_MAX] = {0, '\xce', '\xf7', '\x85', '\x3c'};
     while (*used < n) {
@@ -304,22 +304,22 @@ static EL_COLD enum session_step greet(struct session *s, const char *bytes, siz
             if (s->hello_n < sizeof magic)
                 continue;
             if (!s->kv)
-                return end(s, SESSION_END_REFUSED);
+                return session_end(s, SESSION_END_REFUSED);
             s->wire.dialect = WIRE_MODERN;
             s->state = SESSION_OPEN;
             return SESSION_MORE;
         }
         if ((uint8_t)s->hello[0] <= LEGACY_CODE_MAX) {
             if (!s->kv)
-                return end(s, SESSION_END_REFUSED);
+                return session_end(s, SESSION_END_REFUSED);
             s->wire.dialect = WIRE_LEGACY;
             s->state = SESSION_LEGACY_NEW;
             /* A short key length may begin like the magic: these bytes are already the first request. */
-            return el_buf_put(&s->in, s->hello, s->hello_n) ? end(s, SESSION_END_NO_MEMORY) : SESSION_MORE;
+            return el_buf_put(&s->in, s->hello, s->hello_n) ? session_end(s, SESSION_END_NO_MEMORY) : SESSION_MORE;
         }
         enum session_end why = name_stranger(s);
         if (why != SESSION_END_NONE)
-            return end(s, why);
+            return session_end(s, why);
     }
     return SESSION_MORE;
 }
@@ -336,16 +336,16 @@ static inline enum session_step one_request(struct session *s, const char *bytes
     *length = 0;
     enum wire_scan scan = wire_scan(&s->wire, bytes, n, &r, length);
     if (EL_UNLIKELY(scan != WIRE_WHOLE))
-        return scan == WIRE_BAD ? end(s, SESSION_END_WIRE) : SESSION_MORE;
+        return scan == WIRE_BAD ? session_end(s, SESSION_END_WIRE) : SESSION_MORE;
     s->state = SESSION_OPEN; /* if it was SESSION_LEGACY_NEW */
     enum session_end why = execute(s, &r, out);
     if (EL_UNLIKELY(why != SESSION_END_NONE))
-        return end(s, why);
+        return session_end(s, why);
     return EL_LIKELY(!s->answer) ? SESSION_MORE : SESSION_HELD;
 }
 
 /* Room for n bytes.  A long value doubles it as it comes; what was only announced gets none. */
-static bool make_room(struct session *s, size_t n, size_t lacks)
+static bool session_make_room(struct session *s, size_t n, size_t lacks)
 {
     size_t more = s->in.len < lacks ? s->in.len : lacks;
     return s->in.cap - s->in.len >= n || el_buf_reserve(&s->in, more > n ? more : n);
@@ -355,7 +355,7 @@ char *session_room(struct session *s, size_t *n)
 {
     size_t lacks = s->in.len && s->state == SESSION_OPEN ? s->wire.need - s->in.len : 0;
     s->busy = true;
-    bool room = lacks >= ROOM_MIN_BYTES && make_room(s, ROOM_MIN_BYTES, lacks);
+    bool room = lacks >= ROOM_MIN_BYTES && session_make_room(s, ROOM_MIN_BYTES, lacks);
     s->busy = false;
     if (!room)
         return NULL;
@@ -371,7 +371,7 @@ enum session_step session_piece(struct session *s, struct el_buf *out, struct kv
     s->busy = false;
     switch (step) {
     case REPLY_MORE: return SESSION_HELD;
-    case REPLY_NO_MEMORY: return end(s, SESSION_END_NO_MEMORY);
+    case REPLY_NO_MEMORY: return session_end(s, SESSION_END_NO_MEMORY);
     case REPLY_OVER: break;
     }
     reply_free(s->answer);
@@ -424,17 +424,17 @@ static EL_COLD enum session_step continue_request(struct session *s, const char 
             return SESSION_MORE;
         if (s->in.v + s->in.len == bytes + *used)
             s->in.len += take; /* read into session_room() */
-        else if (!make_room(s, take, lacks) || el_buf_put(&s->in, bytes + *used, take))
-            return end(s, SESSION_END_NO_MEMORY);
+        else if (!session_make_room(s, take, lacks) || el_buf_put(&s->in, bytes + *used, take))
+            return session_end(s, SESSION_END_NO_MEMORY);
         *used += take;
     }
 }
 
 /* The rest of the bytes is the beginning of a request. */
-static EL_COLD enum session_step keep(struct session *s, const char *bytes, size_t n, size_t *used)
+static EL_COLD enum session_step session_keep(struct session *s, const char *bytes, size_t n, size_t *used)
 {
     if (el_buf_put(&s->in, bytes + *used, n - *used))
-        return end(s, SESSION_END_NO_MEMORY);
+        return session_end(s, SESSION_END_NO_MEMORY);
     *used = n;
     return SESSION_MORE;
 }
@@ -445,7 +445,7 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
     *used = 0;
     s->toil = 0;
     enum session_step step;
-    if (EL_UNLIKELY(s->state == SESSION_NEW) && (step = greet(s, bytes, n, used)) != SESSION_MORE)
+    if (EL_UNLIKELY(s->state == SESSION_NEW) && (step = session_greet(s, bytes, n, used)) != SESSION_MORE)
         return step;
     bool answered = false;
     if (EL_UNLIKELY(s->in.len)) {
@@ -465,7 +465,7 @@ enum session_step session_feed(struct session *s, const char *bytes, size_t n, s
         step = one_request(s, bytes + at, n - at, &length, out);
         if (EL_UNLIKELY(step != SESSION_MORE || !length)) {
             *used = at + length;
-            return step == SESSION_MORE ? keep(s, bytes, n, used) : step;
+            return step == SESSION_MORE ? session_keep(s, bytes, n, used) : step;
         }
     }
     *used = at;

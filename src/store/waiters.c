@@ -9,7 +9,7 @@ enum { KEY_SHOWN_MAX = 96, RANGES_MAX = 16 };
 
 /* Keys are bytes: what is no printable ASCII is shown as \xNN, what is long is cut in the middle, where it matters
  * least: the ends carry the prefix and the rank. */
-static void put_key(struct el_buf *out, struct kv_bytes key)
+static void waiters_put_key(struct el_buf *out, struct kv_bytes key)
 {
     el_buf_puts(out, "\"");
     for (size_t i = 0; i < key.n; i++) {
@@ -91,11 +91,11 @@ static void put_absent(struct el_buf *out, const struct kv_awaited *a, const str
     }
 }
 
-static void put_line(struct el_buf *out, struct kv_awaited *a, const struct waiters_world *world, el_usec now)
+static void waiters_put_line(struct el_buf *out, struct kv_awaited *a, const struct waiters_world *world, el_usec now)
 {
     el_usec since = a->first->wait->since;
     size_t n = a->waiters;
-    put_key(out, a->key);
+    waiters_put_key(out, a->key);
     el_buf_printf(out, " is waited for by %zu client%s for %llu s", n, n == 1 ? "" : "s",
                   (unsigned long long)((now - since) / EL_SEC(1)));
     put_waiters(out, a);
@@ -103,7 +103,7 @@ static void put_line(struct el_buf *out, struct kv_awaited *a, const struct wait
     el_buf_puts(out, "\n");
 }
 
-static void put_rest(struct el_buf *out, size_t rest)
+static void waiters_put_rest(struct el_buf *out, size_t rest)
 {
     if (rest)
         el_buf_printf(out, "%zu more key%s waited for\n", rest, rest == 1 ? " is" : "s are");
@@ -121,14 +121,14 @@ el_usec waiters_report(struct kv *kv, const struct waiters_world *world, el_usec
         el_usec due = *a.report_at > since + after ? *a.report_at : since + after;
         if (due <= now) {
             if (lines++ < WAITERS_LINES_MAX)
-                put_line(out, &a, world, now);
+                waiters_put_line(out, &a, world, now);
             el_usec again = now - since < WAITERS_AGAIN_MAX ? now - since : WAITERS_AGAIN_MAX;
             *a.report_at = due = now + (again > after ? again : after);
         }
         if (due < next)
             next = due;
     }
-    put_rest(out, lines > WAITERS_LINES_MAX ? lines - WAITERS_LINES_MAX : 0);
+    waiters_put_rest(out, lines > WAITERS_LINES_MAX ? lines - WAITERS_LINES_MAX : 0);
     return next;
 }
 
@@ -138,7 +138,7 @@ void waiters_list(const struct kv *kv, const struct waiters_world *world, el_use
     for (struct kv_entry *e = kv_awaited_first(kv); e; e = kv_awaited_next(e)) {
         struct kv_awaited a = kv_awaited_look(e);
         if (lines++ < WAITERS_LINES_MAX)
-            put_line(out, &a, world, now);
+            waiters_put_line(out, &a, world, now);
     }
-    put_rest(out, lines > WAITERS_LINES_MAX ? lines - WAITERS_LINES_MAX : 0);
+    waiters_put_rest(out, lines > WAITERS_LINES_MAX ? lines - WAITERS_LINES_MAX : 0);
 }

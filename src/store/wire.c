@@ -61,7 +61,7 @@ uint64_t wire_get_u64(const char *bytes)
     return le64toh(x);
 }
 
-static EL_COLD enum wire_scan bad(struct store_wire *w, enum wire_error why)
+static EL_COLD enum wire_scan wire_bad(struct store_wire *w, enum wire_error why)
 {
     w->error = (uint8_t)why;
     return WIRE_BAD;
@@ -96,7 +96,7 @@ static inline enum wire_scan take_string(struct store_wire *w, struct cursor *c,
         return WIRE_MORE;
     uint64_t n = wire_get_u64(c->bytes + c->at);
     if (n > (is_key ? WIRE_KEY_MAX : WIRE_VALUE_MAX))
-        return bad(w, is_key ? WIRE_ERROR_KEY_LENGTH : WIRE_ERROR_VALUE_LENGTH);
+        return wire_bad(w, is_key ? WIRE_ERROR_KEY_LENGTH : WIRE_ERROR_VALUE_LENGTH);
     if (lacks(w, c, 8 + (size_t)n))
         return WIRE_MORE;
     *x = (struct kv_bytes){c->bytes + c->at + 8, (size_t)n};
@@ -113,7 +113,7 @@ static enum wire_scan take_list(struct store_wire *w, struct cursor *c, bool pai
         return WIRE_MORE;
     uint64_t count = wire_get_u64(c->bytes + start);
     if (count > WIRE_COUNT_MAX)
-        return bad(w, WIRE_ERROR_COUNT);
+        return wire_bad(w, WIRE_ERROR_COUNT);
     if (!w->walked) {
         w->left = (uint32_t)count * (pairs ? 2 : 1);
         w->walked = start + 8;
@@ -164,9 +164,9 @@ enum wire_scan wire_scan(struct store_wire *w, const char *bytes, size_t n, stru
     }
     uint8_t code = (uint8_t)bytes[0];
     if (w->dialect == WIRE_LEGACY && is_torch_2_1(w, code))
-        return bad(w, WIRE_ERROR_TORCH_2_1);
+        return wire_bad(w, WIRE_ERROR_TORCH_2_1);
     if (code >= CODES || !op_of[w->dialect][code])
-        return bad(w, WIRE_ERROR_OPCODE);
+        return wire_bad(w, WIRE_ERROR_OPCODE);
     r->op = op_of[w->dialect][code] - 1u;
     enum wire_scan scan = take_fields(w, &c, ops[r->op].shape, r);
     if (scan == WIRE_WHOLE)

@@ -71,7 +71,7 @@ static bool mount_parse(const char *line, struct mount_line *m)
     return false;
 }
 
-static bool is_word(const char *s, size_t n, const char *word)
+static bool cgroup_is_word(const char *s, size_t n, const char *word)
 {
     return strlen(word) == n && !memcmp(s, word, n);
 }
@@ -82,7 +82,7 @@ static bool in_list(const char *s, size_t n, const char *word)
     for (const char *end = s + n; s < end;) {
         const char *comma = memchr(s, ',', (size_t)(end - s));
         size_t len = (size_t)((comma ? comma : end) - s);
-        if (is_word(s, len, word))
+        if (cgroup_is_word(s, len, word))
             return true;
         s += len + 1;
     }
@@ -110,7 +110,7 @@ static const char *own_path(const char *text, const char *controller, char *to, 
 }
 
 /* Where path, a folder of the whole hierarchy, is seen below a mount of its subtree root. */
-static int join(const struct mount_line *m, const char *path, char *to, size_t room)
+static int cgroup_join(const struct mount_line *m, const char *path, char *to, size_t room)
 {
     size_t root = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root);
     if (strncmp(path, m->root, root) != 0 || (path[root] != '/' && path[root] != 0))
@@ -121,16 +121,17 @@ static int join(const struct mount_line *m, const char *path, char *to, size_t r
 }
 
 /* own: our path in the hierarchy; NULL: the mount itself is looked for. */
-static int find(const char *mountinfo, const char *own, const char *controller, char *path, size_t room)
+static int cgroup_find(const char *mountinfo, const char *own, const char *controller, char *path, size_t room)
 {
     assert(room);
     struct mount_line m;
     for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         if (!mount_parse(line, &m))
             continue;
-        bool same = controller ? is_word(m.type, m.type_len, "cgroup") && in_list(m.super, m.super_len, controller)
-                               : is_word(m.type, m.type_len, "cgroup2");
-        if (same && join(&m, own ? own : m.root, path, room) == 0)
+        bool same = controller
+                        ? cgroup_is_word(m.type, m.type_len, "cgroup") && in_list(m.super, m.super_len, controller)
+                        : cgroup_is_word(m.type, m.type_len, "cgroup2");
+        if (same && cgroup_join(&m, own ? own : m.root, path, room) == 0)
             return 0;
     }
     path[0] = 0;
@@ -141,7 +142,7 @@ static int find_own(const char *mountinfo, const char *self_cgroup, const char *
 {
     char own[CGROUP_PATH_MAX];
     if (own_path(self_cgroup, controller, own, sizeof own) && strncmp(own, "/..", 3) != 0)
-        return find(mountinfo, own, controller, path, room);
+        return cgroup_find(mountinfo, own, controller, path, room);
     path[0] = 0;
     return -1;
 }
@@ -158,5 +159,5 @@ int cgroup_own_v1(const char *mountinfo, const char *self_cgroup, const char *co
 
 int cgroup_mount(const char *mountinfo, const char *controller, char *path, size_t room_bytes)
 {
-    return find(mountinfo, NULL, controller, path, room_bytes);
+    return cgroup_find(mountinfo, NULL, controller, path, room_bytes);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put(char *to, size_t size, const char *from)
+static void corefile_put(char *to, size_t size, const char *from)
 {
     size_t n = strlen(to), more = strlen(from);
     if (n + more < size)
@@ -13,18 +13,18 @@ static void put(char *to, size_t size, const char *from)
 
 static void put_char(char *to, size_t size, char c)
 {
-    put(to, size, (const char[]){c, 0});
+    corefile_put(to, size, (const char[]){c, 0});
 }
 
 static void put_number(char *to, size_t size, int number)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", number);
-    put(to, size, text);
+    corefile_put(to, size, text);
 }
 
 /* Bytes up to the first of these, or to the end. */
-static size_t until(const char *s, const char *stop)
+static size_t corefile_until(const char *s, const char *stop)
 {
     size_t n = 0;
     while (s[n] && !strchr(stop, s[n]))
@@ -38,7 +38,7 @@ static const char any[] = {COREFILE_ANY, 0};
 static void expand(char *to, size_t size, char letter, const struct corefile_facts *f, bool *names_pid)
 {
     switch (letter) {
-    case '%': put(to, size, "%"); break;
+    case '%': corefile_put(to, size, "%"); break;
     case 'p':
         put_number(to, size, f->pid);
         *names_pid = true;
@@ -48,7 +48,7 @@ static void expand(char *to, size_t size, char letter, const struct corefile_fac
         if (f->pid_global)
             put_number(to, size, f->pid);
         else
-            put(to, size, any);
+            corefile_put(to, size, any);
         break;
     case 's': put_number(to, size, f->signal); break;
     case 'h':
@@ -65,15 +65,15 @@ static void expand(char *to, size_t size, char letter, const struct corefile_fac
     case 'f':
     case 'E':
     case 'c':
-    case 'C': put(to, size, any); break;
+    case 'C': corefile_put(to, size, any); break;
     default: break; /* the kernel drops what it does not know */
     }
 }
 
 /* The program's name without its folder and its arguments. */
-static void find_helper(struct corefile *c, const char *pattern)
+static void corefile_find_helper(struct corefile *c, const char *pattern)
 {
-    size_t n = until(pattern, " \t\n");
+    size_t n = corefile_until(pattern, " \t\n");
     const char *name = pattern;
     for (size_t i = 0; i < n; i++)
         if (pattern[i] == '/')
@@ -98,7 +98,7 @@ static void find_folder(struct corefile *c, char *path, const char *cwd)
                             : snprintf(c->folder, sizeof c->folder, "%s/%s", cwd, path);
     if (n < 0 || (size_t)n >= sizeof c->folder || strchr(c->folder, COREFILE_ANY))
         c->folder[0] = 0;
-    put(c->name, sizeof c->name, name);
+    corefile_put(c->name, sizeof c->name, name);
 }
 
 void corefile_plan(struct corefile *c, const char *pattern, const struct corefile_facts *f)
@@ -108,10 +108,10 @@ void corefile_plan(struct corefile *c, const char *pattern, const struct corefil
     if (*pattern == '|' || *pattern == '@') {
         c->kind = *pattern == '|' ? COREFILE_PIPE : COREFILE_SOCKET;
         if (c->kind == COREFILE_PIPE)
-            find_helper(c, pattern + 1);
+            corefile_find_helper(c, pattern + 1);
         else {
             const char *address = pattern + (pattern[1] == '@' ? 2 : 1);
-            snprintf(c->helper, sizeof c->helper, "%.*s", (int)until(address, "\n"), address);
+            snprintf(c->helper, sizeof c->helper, "%.*s", (int)corefile_until(address, "\n"), address);
         }
         return;
     }
@@ -122,7 +122,7 @@ void corefile_plan(struct corefile *c, const char *pattern, const struct corefil
             expand(path, sizeof path, *++s, f, &c->names_pid);
     }
     if (!c->names_pid && f->uses_pid) {
-        put(path, sizeof path, ".");
+        corefile_put(path, sizeof path, ".");
         put_number(path, sizeof path, f->pid);
         c->names_pid = true;
     }

@@ -14,7 +14,7 @@ struct newest {
     char path[COREFILE_PATH_MAX + 256];
 };
 
-static void look(struct newest *best, const char *folder, const char *name, int64_t since)
+static void corefile_look(struct newest *best, const char *folder, const char *name, int64_t since)
 {
     char path[sizeof best->path];
     struct stat st;
@@ -29,17 +29,17 @@ static void look(struct newest *best, const char *folder, const char *name, int6
     memcpy(best->path, path, (size_t)n + 1);
 }
 
-static void find(struct newest *best, const struct corefile *c, int64_t since)
+static void corefile_find(struct newest *best, const struct corefile *c, int64_t since)
 {
     if (!strchr(c->name, COREFILE_ANY)) {
-        look(best, c->folder, c->name, since);
+        corefile_look(best, c->folder, c->name, since);
         return;
     }
     DIR *d = opendir(c->folder);
     unsigned left = ENTRIES_MAX;
     for (struct dirent *x; d && left && (x = readdir(d)); left--)
         if (corefile_match(c->name, x->d_name))
-            look(best, c->folder, x->d_name, since);
+            corefile_look(best, c->folder, x->d_name, since);
     if (d)
         closedir(d);
 }
@@ -64,7 +64,7 @@ void corefile_describe(const char *proc, const struct corefile_facts *f, int64_t
     else if (c.kind == COREFILE_PIPE || c.kind == COREFILE_SOCKET)
         snprintf(to, size, "handed to %s", c.helper[0] ? c.helper : "a program of the kernel's core_pattern");
     else if (c.kind == COREFILE_FILE && c.folder[0])
-        find(&best, &c, started_wall_usec);
+        corefile_find(&best, &c, started_wall_usec);
     if (c.kind == COREFILE_PIPE || c.kind == COREFILE_SOCKET)
         return;
     if (best.path[0])

@@ -44,7 +44,7 @@ int gpu_add(struct gpu_list *all, const char *pci, const char *information)
 }
 
 /* Whether a comes before b; devices without an address are ordered by their node's number. */
-static bool before(const struct gpu *a, const struct gpu *b)
+static bool gpu_before(const struct gpu *a, const struct gpu *b)
 {
     uint64_t x, y;
     bool has_x = pci_parse(a->pci, &x), has_y = pci_parse(b->pci, &y);
@@ -56,14 +56,14 @@ static bool before(const struct gpu *a, const struct gpu *b)
 void gpu_sort(struct gpu_list *all)
 {
     for (unsigned i = 1; i < all->n; i++)
-        for (unsigned k = i; k && before(&all->v[k], &all->v[k - 1]); k--) {
+        for (unsigned k = i; k && gpu_before(&all->v[k], &all->v[k - 1]); k--) {
             struct gpu g = all->v[k];
             all->v[k] = all->v[k - 1];
             all->v[k - 1] = g;
         }
 }
 
-static bool seen(const struct gpu_visible *out, unsigned index)
+static bool gpu_seen(const struct gpu_visible *out, unsigned index)
 {
     for (unsigned i = 0; i < out->n; i++)
         if (out->index[i] == index)
@@ -85,16 +85,16 @@ static int by_uuid(const struct gpu_list *all, const char *s, size_t n)
     return match;
 }
 
-static bool blank(char c)
+static bool gpu_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* As strtoul: leading white space and a sign; -1 if there is no number.  What follows the digits does not matter. */
-static int by_number(const struct gpu_list *all, const char *s)
+static int gpu_by_number(const struct gpu_list *all, const char *s)
 {
     uint64_t n;
-    while (blank(*s))
+    while (gpu_blank(*s))
         s++;
     if (*s == '+')
         s++;
@@ -139,10 +139,10 @@ void gpu_select(const struct gpu_list *all, const char *visible, struct gpu_visi
     bool uuids = strncmp(visible, "GPU-", 4) == 0;
     for (const char *p = visible;; p++) {
         size_t n = entry_len(p);
-        int index = !uuids ? by_number(all, p) : strncmp(p, "GPU-", 4) == 0 ? by_uuid(all, p, n) : -1;
+        int index = !uuids ? gpu_by_number(all, p) : strncmp(p, "GPU-", 4) == 0 ? by_uuid(all, p, n) : -1;
         if (index < 0)
             return;
-        if (seen(out, (unsigned)index)) {
+        if (gpu_seen(out, (unsigned)index)) {
             out->n = 0;
             return;
         }

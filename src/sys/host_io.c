@@ -71,7 +71,7 @@ static void read_own_name(struct host_facts *f)
     free(text);
 }
 
-static struct host_limit limit(__rlimit_resource_t which)
+static struct host_limit host_limit(__rlimit_resource_t which)
 {
     struct rlimit r;
     if (getrlimit(which, &r))
@@ -80,7 +80,7 @@ static struct host_limit limit(__rlimit_resource_t which)
                                r.rlim_max == RLIM_INFINITY ? HOST_UNLIMITED : r.rlim_max};
 }
 
-static uint64_t kib_field(const char *text, const char *key)
+static uint64_t host_kib_field(const char *text, const char *key)
 {
     const char *at = scan_field(text, key);
     uint64_t n;
@@ -97,7 +97,7 @@ static void space(const char *path, uint64_t *all, uint64_t *free_bytes)
     *free_bytes = (uint64_t)s.f_bavail * s.f_frsize;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t host_least(uint64_t a, uint64_t b)
 {
     if (b == HOST_UNKNOWN)
         return a;
@@ -158,15 +158,15 @@ static void read_memory(struct host_facts *f, const char *folder, const char *li
                         const char *idle_key)
 {
     uint64_t limit = number_file(folder, limit_file);
-    f->memory_limit_bytes = least(f->memory_limit_bytes, limit);
-    f->memory_left_bytes = least(f->memory_left_bytes, memory_left(folder, limit, used_file, idle_key));
+    f->memory_limit_bytes = host_least(f->memory_limit_bytes, limit);
+    f->memory_left_bytes = host_least(f->memory_left_bytes, memory_left(folder, limit, used_file, idle_key));
 }
 
 /* A limit of any folder above holds too: up to the folder that is no cgroup. */
 static void walk_up(struct host_facts *f, char *folder)
 {
     while (folder[0] && access(folder, F_OK) == 0) {
-        f->cpu_quota_millis = least(f->cpu_quota_millis, cpu_quota(folder));
+        f->cpu_quota_millis = host_least(f->cpu_quota_millis, cpu_quota(folder));
         read_memory(f, folder, "memory.max", "memory.current", "\ninactive_file ");
         read_memory(f, folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file ");
         char *slash = strrchr(folder, '/');
@@ -228,8 +228,8 @@ void host_memory_read(struct host_facts *f)
 {
     char text[8192];
     file_read("/proc/meminfo", text, sizeof text);
-    f->memory_bytes = kib_field(text, "MemTotal:");
-    f->memory_free_bytes = kib_field(text, "MemAvailable:");
+    f->memory_bytes = host_kib_field(text, "MemTotal:");
+    f->memory_free_bytes = host_kib_field(text, "MemAvailable:");
     read_cgroups(f);
 }
 
@@ -247,9 +247,9 @@ void host_facts_read(struct host_facts *f, char *const *env)
     space("/dev/shm", &f->shm_bytes, &f->shm_free_bytes);
     const char *tmp = env_get(env, "TMPDIR");
     space(tmp && *tmp ? tmp : "/tmp", &all, &f->tmp_free_bytes);
-    f->nofile = limit(RLIMIT_NOFILE);
-    f->nproc = limit(RLIMIT_NPROC);
-    f->memlock = limit(RLIMIT_MEMLOCK);
+    f->nofile = host_limit(RLIMIT_NOFILE);
+    f->nproc = host_limit(RLIMIT_NPROC);
+    f->memlock = host_limit(RLIMIT_MEMLOCK);
     gpu_read(&f->gpus, "");
     gpu_select(&f->gpus, visible, &f->visible);
     f->visible_set = visible != NULL;

@@ -22,7 +22,7 @@
     X("AER:", "(Fatal)")                                                                                               \
     X("SXid (", ", Fatal")
 
-static bool skip(const char **at, char c)
+static bool kmsg_skip_char(const char **at, char c)
 {
     if (**at != c)
         return false;
@@ -32,11 +32,11 @@ static bool skip(const char **at, char c)
 
 /* The head of a record.  False if it is none, or if its facility (the priority without its lowest three bits) is not
  * the kernel's: programs may write to the log, but not under that name. */
-static bool take_head(const char **at, struct kmsg_fact *f)
+static bool kmsg_take_head(const char **at, struct kmsg_fact *f)
 {
     uint64_t priority;
-    if (!scan_u64(at, &priority) || priority > 7 || !skip(at, ',') || !scan_u64(at, &f->seq) || !skip(at, ',') ||
-        !scan_u64(at, &f->usec))
+    if (!scan_u64(at, &priority) || priority > 7 || !kmsg_skip_char(at, ',') || !scan_u64(at, &f->seq) ||
+        !kmsg_skip_char(at, ',') || !scan_u64(at, &f->usec))
         return false;
     const char *text = strchr(*at, ';'); /* flags, and what later kernels put there */
     if (**at != ',' || !text)
@@ -54,13 +54,13 @@ static bool take_pid(const char *at, int *pid)
     return true;
 }
 
-static const char *find(const char *in, const char *what)
+static const char *kmsg_find(const char *in, const char *what)
 {
     return text_find((struct text){in, strlen(in)}, what);
 }
 
 /* n bytes of a name; what is not plain text becomes '?'. */
-static void copy(char *to, size_t size, const char *from, size_t n)
+static void kmsg_copy(char *to, size_t size, const char *from, size_t n)
 {
     if (n >= size)
         n = size - 1;
@@ -83,7 +83,7 @@ static void find_device(struct kmsg_fact *f, const char *text)
             domain++;
         if (domain >= 4 && domain <= 8 && p[domain] == ':' && is_hex(p[domain + 1]) && is_hex(p[domain + 2]) &&
             p[domain + 3] == ':' && is_hex(p[domain + 4]) && is_hex(p[domain + 5])) {
-            copy(f->device, sizeof f->device, p, domain + 6);
+            kmsg_copy(f->device, sizeof f->device, p, domain + 6);
             return;
         }
         p += domain ? domain - 1 : 0;
@@ -94,14 +94,14 @@ static void find_device(struct kmsg_fact *f, const char *text)
 static bool find_oom(struct kmsg_fact *f, const char *text)
 {
     static const char key[] = "Killed process ";
-    const char *at = find(text, key);
+    const char *at = kmsg_find(text, key);
     if (!at || !take_pid(at + sizeof key - 1, &f->pid))
         return false;
-    const char *name = strchr(at, '('), *end = find(at, ") total-vm:");
+    const char *name = strchr(at, '('), *end = kmsg_find(at, ") total-vm:");
     if (!end)
         end = strrchr(at, ')');
     if (name && end && end > name)
-        copy(f->comm, sizeof f->comm, name + 1, (size_t)(end - name - 1));
+        kmsg_copy(f->comm, sizeof f->comm, name + 1, (size_t)(end - name - 1));
     f->kind = KMSG_OOM;
     return true;
 }
@@ -114,14 +114,14 @@ static bool find_xid(struct kmsg_fact *f, const char *text)
     f->kind = KMSG_XID;
     f->xid = x.number;
     f->pid = x.pid > 0 ? x.pid : 0;
-    copy(f->device, sizeof f->device, x.gpu, strlen(x.gpu));
+    kmsg_copy(f->device, sizeof f->device, x.gpu, strlen(x.gpu));
     return true;
 }
 
 /* "Memory failure: 0x…: Sending SIGBUS to python:7 due to hardware memory corruption" */
 static bool find_poison(struct kmsg_fact *f, const char *text)
 {
-    const char *end = find(text, " due to hardware memory corruption");
+    const char *end = kmsg_find(text, " due to hardware memory corruption");
     if (!end || end == text)
         return false;
     const char *colon = end;
@@ -143,7 +143,7 @@ static bool find_hardware(struct kmsg_fact *f, const char *text)
 #undef X
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (find(text, rules[i].a) && find(text, rules[i].b)) {
+        if (kmsg_find(text, rules[i].a) && kmsg_find(text, rules[i].b)) {
             find_device(f, text);
             f->kind = KMSG_HARDWARE;
             return true;
@@ -157,7 +157,7 @@ static bool find_crash(struct kmsg_fact *f, const char *text)
     static const char traps[] = "traps: ";
     bool trap = strncmp(text, traps, sizeof traps - 1) == 0;
     const char *name = trap ? text + sizeof traps - 1 : text;
-    const char *end = trap ? find(name, "] ") : find(name, "]: segfault at ");
+    const char *end = trap ? kmsg_find(name, "] ") : kmsg_find(name, "]: segfault at ");
     if (!end)
         return false;
     const char *open = end;
@@ -165,7 +165,7 @@ static bool find_crash(struct kmsg_fact *f, const char *text)
         open--;
     if (*open != '[' || !take_pid(open + 1, &f->pid))
         return false;
-    copy(f->comm, sizeof f->comm, name, (size_t)(open - name));
+    kmsg_copy(f->comm, sizeof f->comm, name, (size_t)(open - name));
     f->kind = KMSG_CRASH;
     return true;
 }
@@ -181,12 +181,12 @@ bool kmsg_parse(struct kmsg_fact *fact, const char *bytes, size_t n)
     memcpy(text, bytes, n);
     text[n] = 0;
     const char *at = text;
-    if (!take_head(&at, fact))
+    if (!kmsg_take_head(&at, fact))
         return false;
     if (!find_oom(fact, at) && !find_xid(fact, at) && !find_poison(fact, at) && !find_hardware(fact, at) &&
         !find_crash(fact, at))
         return false;
-    copy(fact->text, sizeof fact->text, at, strlen(at));
+    kmsg_copy(fact->text, sizeof fact->text, at, strlen(at));
     return true;
 }
 

@@ -211,7 +211,7 @@ static unsigned gpu_place(const struct numa_host *h, unsigned gpu, unsigned *of)
 
 /* Groups the usable CPUs of a node by a number of theirs (lowest CPU of the core, or of the cache).
  * size[k]: usable CPUs of group k, 0 for none.  False if the number of a CPU is not known. */
-static bool group(const struct numa_host *h, int node, bool by_cache, uint16_t *size, unsigned *groups)
+static bool numa_group(const struct numa_host *h, int node, bool by_cache, uint16_t *size, unsigned *groups)
 {
     memset(size, 0, NUMA_CPUS_MAX * sizeof *size);
     *groups = 0;
@@ -231,7 +231,7 @@ static int plan_exclusive(const struct numa_host *h, int node, unsigned gpu, str
 {
     uint16_t size[NUMA_CPUS_MAX];
     unsigned cores, gpus, place = gpu_place(h, gpu, &gpus);
-    if (!group(h, node, false, size, &cores))
+    if (!numa_group(h, node, false, size, &cores))
         return el_fail(e, EL_EXIT_CONFIG,
                        "--numa-binding=exclusive: the kernel does not say which CPUs of NUMA node "
                        "%d share a core",
@@ -263,7 +263,7 @@ static int plan_cache(const struct numa_host *h, int node, unsigned gpu, struct 
 {
     uint16_t size[NUMA_CPUS_MAX];
     unsigned caches, gpus, place = gpu_place(h, gpu, &gpus);
-    if (!group(h, node, true, size, &caches))
+    if (!numa_group(h, node, true, size, &caches))
         return el_fail(e, EL_EXIT_CONFIG,
                        "--numa-binding=core-complex: the kernel does not say which CPUs of NUMA node "
                        "%d share a cache",

@@ -81,7 +81,7 @@ static const char *doing_text(const struct proc_sample_one *one)
     return "";
 }
 
-static bool same(const struct proc_sample_one *a, const struct proc_sample_one *b)
+static bool proc_sample_same(const struct proc_sample_one *a, const struct proc_sample_one *b)
 {
     return a->doing == b->doing && strcmp(a->wchan, b->wchan) == 0;
 }
@@ -91,24 +91,24 @@ struct proc_sample_told {
     unsigned n, first[PROC_SAMPLE_GROUPS_MAX];
 };
 
-static bool is_told(const struct proc_sample_told *t, const struct proc_sample_one *one, unsigned i)
+static bool proc_sample_is_told(const struct proc_sample_told *t, const struct proc_sample_one *one, unsigned i)
 {
     for (unsigned k = 0; k < t->n; k++)
-        if (same(&one[t->first[k]], &one[i]))
+        if (proc_sample_same(&one[t->first[k]], &one[i]))
             return true;
     return false;
 }
 
-static void put_group(struct el_buf *out, const char *noun, const struct proc_sample_one *one, unsigned first,
-                      unsigned n)
+static void proc_sample_put_group(struct el_buf *out, const char *noun, const struct proc_sample_one *one,
+                                  unsigned first, unsigned n)
 {
     struct el_ranges r = {0};
     unsigned count = 0;
     for (unsigned i = first; i < n; i++)
-        count += same(&one[first], &one[i]);
+        count += proc_sample_same(&one[first], &one[i]);
     el_buf_printf(out, "%s%s ", noun, count == 1 ? "" : "s");
     for (unsigned i = first; i < n; i++)
-        if (same(&one[first], &one[i]))
+        if (proc_sample_same(&one[first], &one[i]))
             el_ranges_add(&r, out, one[i].id);
     el_ranges_end(&r, out);
     el_buf_printf(out, " %s%s", doing_text(&one[first]), one[first].wchan);
@@ -120,14 +120,14 @@ void proc_sample_text(struct el_buf *out, const char *noun, const struct proc_sa
     unsigned more = 0;
     for (unsigned doing = PROC_SAMPLE_STOPPED; doing <= PROC_SAMPLE_SLEEPING; doing++)
         for (unsigned i = 0; i < n; i++) {
-            if (one[i].doing != doing || is_told(&told, one, i))
+            if (one[i].doing != doing || proc_sample_is_told(&told, one, i))
                 continue;
             if (told.n == PROC_SAMPLE_GROUPS_MAX) {
                 more++;
                 continue;
             }
             el_buf_puts(out, told.n ? "; " : "");
-            put_group(out, noun, one, i, n);
+            proc_sample_put_group(out, noun, one, i, n);
             told.first[told.n++] = i;
         }
     if (more)

@@ -7,7 +7,7 @@
 #include "loop/loop.h"
 #include "sys/proc_sample.h"
 
-static int open_file(const char *root, const char *name)
+static int proc_sample_open_file(const char *root, const char *name)
 {
     char path[300];
     snprintf(path, sizeof path, "%s/%s", root, name);
@@ -16,7 +16,7 @@ static int open_file(const char *root, const char *name)
 
 static void open_both(struct proc_sample_source *s, const char *root)
 {
-    *s = (struct proc_sample_source){open_file(root, "stat"), open_file(root, "wchan")};
+    *s = (struct proc_sample_source){proc_sample_open_file(root, "stat"), proc_sample_open_file(root, "wchan")};
 }
 
 void proc_sample_open(struct proc_sample_source *s, const char *proc, pid_t pid)

@@ -156,7 +156,7 @@ static bool torch_on_pythonpath(struct host_python *py, char *const *env)
 }
 
 /* Cuts the last component; false if nothing is left. */
-static bool parent(char *path)
+static bool python_parent(char *path)
 {
     char *slash = strrchr(path, '/');
     if (!slash || slash == path)
@@ -182,7 +182,7 @@ void host_python_look(struct host_python *py, char *const *env)
 {
     char prefix[HOST_PATH_MAX], real[HOST_PATH_MAX], text[4096], minor[16] = "", home[HOST_PATH_MAX];
     snprintf(prefix, sizeof prefix, "%s", py->path);
-    bool has_prefix = parent(prefix) && parent(prefix);
+    bool has_prefix = python_parent(prefix) && python_parent(prefix);
     if (!realpath(py->path, real))
         return;
     py->shim = file_read(real, text, 3) == 2 && strcmp(text, "#!") == 0;
@@ -204,6 +204,6 @@ void host_python_look(struct host_python *py, char *const *env)
     const char *user = env_get(env, "HOME");
     if (user && snprintf(home, sizeof home, "%s/.local", user) < (int)sizeof home && torch_below(py, home, minor))
         return;
-    if (parent(real) && parent(real))
+    if (python_parent(real) && python_parent(real))
         torch_below(py, real, minor);
 }

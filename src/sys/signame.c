@@ -52,7 +52,7 @@ static const struct signame_row {
 #undef X
 };
 
-static const struct signame_row *row_of(int number)
+static const struct signame_row *signame_row_of(int number)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].number == number)
@@ -63,7 +63,7 @@ static const struct signame_row *row_of(int number)
 const char *signame(int number, char out[SIGNAME_MAX])
 {
     assert(out);
-    const struct signame_row *r = row_of(number);
+    const struct signame_row *r = signame_row_of(number);
     if (r)
         snprintf(out, SIGNAME_MAX, "%s", r->name);
     else if (number == RT_MIN)
@@ -77,7 +77,7 @@ const char *signame(int number, char out[SIGNAME_MAX])
 
 const char *signame_meaning(int number)
 {
-    const struct signame_row *r = row_of(number);
+    const struct signame_row *r = signame_row_of(number);
     if (!r && number >= RT_MIN && number <= RT_MAX)
         return "real-time signal, which the program did not handle";
     return r ? r->meaning : "";
@@ -89,7 +89,7 @@ static char upper(char c)
 }
 
 /* What is left of s behind the prefix, letter case ignored; NULL if it does not begin so. */
-static const char *after(const char *s, const char *prefix)
+static const char *signame_after(const char *s, const char *prefix)
 {
     for (; *prefix; s++, prefix++)
         if (upper(*s) != *prefix)
@@ -112,13 +112,13 @@ int signame_number(const char *name)
     int n = small_number(name);
     if (n >= 0)
         return n >= 1 && n <= RT_MAX ? n : -1;
-    const char *bare = after(name, "SIG") ? after(name, "SIG") : name;
+    const char *bare = signame_after(name, "SIG") ? signame_after(name, "SIG") : name;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const char *rest = after(bare, rows[i].name + 3);
+        const char *rest = signame_after(bare, rows[i].name + 3);
         if (rest && !*rest)
             return rows[i].number;
     }
-    const char *plus = after(bare, "RTMIN");
+    const char *plus = signame_after(bare, "RTMIN");
     if (plus && !*plus)
         return RT_MIN;
     n = plus && *plus == '+' ? small_number(plus + 1) : -1;

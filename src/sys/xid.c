@@ -22,7 +22,7 @@ static const struct {
 #undef X
 };
 
-static int with_number(const void *row, const void *number)
+static int xid_with_number(const void *row, const void *number)
 {
     unsigned a = ((const struct xid *)row)->number, b = *(const unsigned *)number;
     return (a > b) - (a < b);
@@ -30,7 +30,7 @@ static int with_number(const void *row, const void *number)
 
 const struct xid *xid_of(unsigned number)
 {
-    size_t i = el_first(rows, COUNT_OF(rows), sizeof *rows, &number, with_number); /* ascending: a test looks */
+    size_t i = el_first(rows, COUNT_OF(rows), sizeof *rows, &number, xid_with_number); /* ascending: a test looks */
     return i < COUNT_OF(rows) && rows[i].number == number ? &rows[i] : NULL;
 }
 
@@ -59,7 +59,7 @@ static struct text behind(struct text t, const char *at)
 }
 
 /* The decimal number at the start of t, which must end there; at most seven digits. */
-static bool take_number(struct text *t, unsigned *out)
+static bool xid_take_number(struct text *t, unsigned *out)
 {
     unsigned value = 0;
     size_t i = 0;
@@ -102,7 +102,7 @@ static int pid_in(struct text t)
     t = behind(t, at + sizeof key - 1);
     if (t.n && t.p[0] == '\'')
         t = behind(t, t.p + 1);
-    return take_number(&t, &pid) ? (int)pid : 0;
+    return xid_take_number(&t, &pid) ? (int)pid : 0;
 }
 
 /* Numbers that report good news too. */
@@ -148,7 +148,7 @@ bool xid_parse(const char *bytes, size_t n, struct xid_event *e)
     if (!text_starts(rest, "): "))
         return false;
     rest = behind(rest, rest.p + 3);
-    if (!take_number(&rest, &e->number) || !is_fault(e->number, rest))
+    if (!xid_take_number(&rest, &e->number) || !is_fault(e->number, rest))
         return false;
     e->pid = pid_in(rest);
     /* Of a consequence that names its cause, the cause. */
@@ -156,7 +156,7 @@ bool xid_parse(const char *bytes, size_t n, struct xid_event *e)
     if ((at = text_find(rest, earlier)) != NULL) {
         unsigned number;
         rest = behind(rest, at + sizeof earlier - 1);
-        if (take_number(&rest, &number))
+        if (xid_take_number(&rest, &number))
             e->number = number;
     }
     return true;

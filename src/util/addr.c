@@ -23,7 +23,7 @@ static bool parse_v4(const char *s, uint8_t out[4])
     return true;
 }
 
-static int hex_digit(char c)
+static int addr_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -44,8 +44,8 @@ static bool parse_v6(const char *s, uint8_t out[16])
     while (*s) {
         unsigned x = 0, digits = 0;
         const char *start = s;
-        for (; hex_digit(*s) >= 0 && digits < 4; s++, digits++)
-            x = x * 16 + (unsigned)hex_digit(*s);
+        for (; addr_hex_digit(*s) >= 0 && digits < 4; s++, digits++)
+            x = x * 16 + (unsigned)addr_hex_digit(*s);
         if (*s == '.' && n <= 12 && parse_v4(start, ip + n)) {
             n += 4;
             break;
@@ -105,7 +105,7 @@ bool el_addr_is_any(const uint8_t ip[16])
     return !memcmp(el_addr_is_v4(ip) ? ip + 12 : ip, zero, el_addr_is_v4(ip) ? 4 : 16);
 }
 
-static unsigned group(const uint8_t ip[16], int i)
+static unsigned addr_group(const uint8_t ip[16], int i)
 {
     return (unsigned)ip[2 * i] << 8 | ip[2 * i + 1];
 }
@@ -116,7 +116,7 @@ static void text_v6(const uint8_t ip[16], char *text, size_t room)
     int best = 8, best_n = 1;
     for (int i = 0; i < 8; i++) {
         int n = 0;
-        while (i + n < 8 && !group(ip, i + n))
+        while (i + n < 8 && !addr_group(ip, i + n))
             n++;
         if (n > best_n) {
             best = i;
@@ -132,7 +132,7 @@ static void text_v6(const uint8_t ip[16], char *text, size_t room)
             continue;
         }
         const char *colon = i && i != best + best_n ? ":" : "";
-        at += (size_t)snprintf(text + at, room - at, "%s%x", colon, group(ip, i));
+        at += (size_t)snprintf(text + at, room - at, "%s%x", colon, addr_group(ip, i));
     }
 }
 

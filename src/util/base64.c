@@ -23,7 +23,7 @@ int el_base64_put(struct el_buf *out, const void *bytes, size_t n)
     return 0;
 }
 
-static int digit(char c)
+static int base64_digit(char c)
 {
     const char *at = c ? strchr(alphabet, c) : NULL;
     return at ? (int)(at - alphabet) : -1;
@@ -38,7 +38,7 @@ long el_base64_read(const char *text, size_t n, unsigned char *to)
         int pad = i + 4 == n ? (text[i + 3] == '=') + (text[i + 3] == '=' && text[i + 2] == '=') : 0;
         unsigned v = 0;
         for (int k = 0; k < 4; k++) {
-            int d = k < 4 - pad ? digit(text[i + (size_t)k]) : 0;
+            int d = k < 4 - pad ? base64_digit(text[i + (size_t)k]) : 0;
             if (d < 0)
                 return -1;
             v = v << 6 | (unsigned)d;

@@ -18,20 +18,20 @@ const char *el_field_kind_name(enum el_field_kind kind)
 
 /* --- out --- */
 
-static bool is_plain(unsigned char c)
+static bool fields_is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
 /* At most limit bytes arrive at the other side: whole characters only. */
-static int put_string(struct el_buf *out, const char *text, size_t limit)
+static int fields_put_string(struct el_buf *out, const char *text, size_t limit)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t n = strnlen(text, limit + 1), used = 0;
     int bad = el_buf_put(out, "\"", 1);
     for (size_t i = 0; i < n;) {
         size_t run = i; /* most text needs no look at each byte */
-        while (run < n && used + (run - i) < limit && is_plain(s[run]))
+        while (run < n && used + (run - i) < limit && fields_is_plain(s[run]))
             run++;
         if (run > i) {
             bad |= el_buf_put(out, s + i, run - i);
@@ -57,7 +57,7 @@ static int put_string(struct el_buf *out, const char *text, size_t limit)
     return bad | el_buf_put(out, "\"", 1);
 }
 
-static int put_field(struct el_buf *out, const struct el_field *f, const char *at)
+static int fields_put_field(struct el_buf *out, const struct el_field *f, const char *at)
 {
     switch (f->kind) {
     case EL_FIELD_NUM: {
@@ -72,7 +72,7 @@ static int put_field(struct el_buf *out, const struct el_field *f, const char *a
     case EL_FIELD_STR: break;
     }
     const char *text = *(const char *const *)(const void *)at;
-    return put_string(out, text ? text : "", f->limit);
+    return fields_put_string(out, text ? text : "", f->limit);
 }
 
 /* Nothing is said by 0, "" and false, where they may be missing. */
@@ -104,7 +104,7 @@ int el_fields_put(struct el_buf *out, const struct el_field *fields, const void 
         if (is_silent(f, base + f->offset))
             continue;
         bad |= el_buf_printf(out, "%s\"%s\":", first ? "" : ",", f->name);
-        bad |= put_field(out, f, base + f->offset);
+        bad |= fields_put_field(out, f, base + f->offset);
         first = false;
     }
     return bad | el_buf_puts(out, "}");
@@ -121,7 +121,7 @@ static int refuse_field(const char *name, const struct el_field *f, const char *
     return el_fail(e, EL_EXIT_PROTOCOL, "%s: \"%s\" %s (a %s)", name, f->name, why, kind);
 }
 
-static int get_number(const char *name, const struct el_field *f, const json_t *v, char *at, struct el_err *e)
+static int fields_get_number(const char *name, const struct el_field *f, const json_t *v, char *at, struct el_err *e)
 {
     if (!json_is_integer(v))
         return refuse_field(name, f, "is not a whole number", e);
@@ -166,7 +166,7 @@ static int get_field(const char *name, const struct el_field *f, const json_t *v
     if (!v)
         return 0;
     if (f->kind == EL_FIELD_NUM || f->kind == EL_FIELD_INT)
-        return get_number(name, f, v, at, e);
+        return fields_get_number(name, f, v, at, e);
     if (f->kind == EL_FIELD_STR || f->kind == EL_FIELD_HEX)
         return get_string(name, f, v, at, e);
     if (f->kind == EL_FIELD_REAL) {

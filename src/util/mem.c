@@ -13,7 +13,7 @@ struct mem_head {
 
 static_assert(sizeof(struct mem_head) % 16 == 0, "blocks stay aligned");
 
-static int fits(const struct el_mem *mem, size_t more)
+static int mem_fits(const struct el_mem *mem, size_t more)
 {
     return !mem->limit_bytes || (more <= mem->limit_bytes && mem->used_bytes <= mem->limit_bytes - more);
 }
@@ -24,13 +24,13 @@ static int permits(struct el_mem *mem, size_t more)
         return 0;
     if (mem->fail_after > 0)
         mem->fail_after--;
-    while (!fits(mem, more))
+    while (!mem_fits(mem, more))
         if (more > mem->limit_bytes || !mem->reclaim || !mem->reclaim(mem))
             return 0;
     return 1;
 }
 
-static int permitted(struct el_mem *mem, size_t more)
+static int mem_permitted(struct el_mem *mem, size_t more)
 {
     for (; mem; more = mem->leaves_bytes < SIZE_MAX - more ? more + mem->leaves_bytes : SIZE_MAX, mem = mem->parent)
         if (!permits(mem, more))
@@ -38,7 +38,7 @@ static int permitted(struct el_mem *mem, size_t more)
     return 1;
 }
 
-static void count(struct el_mem *mem, size_t add, size_t sub)
+static void mem_count(struct el_mem *mem, size_t add, size_t sub)
 {
     for (; mem; mem = mem->parent) {
         assert(mem->used_bytes >= sub);
@@ -53,11 +53,11 @@ void *el_alloc(struct el_mem *mem, size_t n)
     if (n > SIZE_MAX - sizeof(struct mem_head))
         return NULL;
     size_t size = n + sizeof(struct mem_head);
-    struct mem_head *h = permitted(mem, size) ? calloc(1, size) : NULL;
+    struct mem_head *h = mem_permitted(mem, size) ? calloc(1, size) : NULL;
     if (!h)
         return NULL;
     h->size = size;
-    count(mem, size, 0);
+    mem_count(mem, size, 0);
     return h + 1;
 }
 
@@ -69,13 +69,13 @@ void *el_realloc(struct el_mem *mem, void *p, size_t n)
         return NULL;
     struct mem_head *h = (struct mem_head *)p - 1;
     size_t old = h->size, size = n + sizeof *h;
-    if (size > old && !permitted(mem, size - old))
+    if (size > old && !mem_permitted(mem, size - old))
         return NULL;
     struct mem_head *grown = realloc(h, size);
     if (!grown)
         return NULL;
     grown->size = size;
-    count(mem, size, old);
+    mem_count(mem, size, old);
     return grown + 1;
 }
 
@@ -84,7 +84,7 @@ void el_free(struct el_mem *mem, void *p)
     if (!p)
         return;
     struct mem_head *h = (struct mem_head *)p - 1;
-    count(mem, 0, h->size);
+    mem_count(mem, 0, h->size);
     free(h);
 }
 

@@ -262,7 +262,7 @@ static int fail_no_value(const struct opt_scan *s, const struct opt_row *row)
 }
 
 /* inline_value: what stands behind "=" or behind the letter, NULL if nothing does. */
-static int take(struct opt_scan *s, const struct opt_row *row, const char *inline_value)
+static int opt_take(struct opt_scan *s, const struct opt_row *row, const char *inline_value)
 {
     char shown[EL_SHOW_MAX];
     const char *value = inline_value;
@@ -290,7 +290,7 @@ static int take_letters(struct opt_scan *s, const char *word)
         if (!row)
             return fail_unknown(s, word);
         const char *rest = p[1] == '=' ? p + 2 : p[1] && row->arg ? p + 1 : NULL;
-        if (take(s, row, rest))
+        if (opt_take(s, row, rest))
             return -1;
         if (rest || row->arg)
             return 0;
@@ -299,7 +299,7 @@ static int take_letters(struct opt_scan *s, const char *word)
 }
 
 /* An operand between options goes behind all words that are not looked at yet, and the others that did. */
-static void put_off(struct opt_scan *s, int all)
+static void opt_put_off(struct opt_scan *s, int all)
 {
     char *word = s->argv[s->at];
     memmove(&s->argv[s->at], &s->argv[s->at + 1], (size_t)(all - s->at - 1) * sizeof word);
@@ -317,13 +317,13 @@ static void put_back(struct opt_scan *s, int all)
     }
 }
 
-static int take_words(struct opt_scan *s)
+static int opt_take_words(struct opt_scan *s)
 {
     int all = s->argc;
     while (s->at < s->argc && !s->result->stop) {
         const char *word = s->argv[s->at];
         if (!looks_like_option(word) && !s->t->foreign) {
-            put_off(s, all);
+            opt_put_off(s, all);
             continue;
         }
         if (word[0] != '-' || !word[1])
@@ -340,7 +340,7 @@ static int take_words(struct opt_scan *s)
         }
         const struct opt_row *row = find_long(s, word);
         const char *equals = strchr(word, '=');
-        if (!row || take(s, row, equals ? equals + 1 : NULL))
+        if (!row || opt_take(s, row, equals ? equals + 1 : NULL))
             return -1;
     }
     return 0;
@@ -390,7 +390,7 @@ int opt_parse(const struct opt_table *t, int argc, char **argv, char **env, void
     struct opt_scan s = {.t = t, .target = target, .result = result, .e = e, .argc = argc, .argv = argv};
     assert(t->n <= OPT_ROWS_MAX && argc >= 0);
     memset(result, 0, sizeof *result);
-    if (take_words(&s))
+    if (opt_take_words(&s))
         return -1;
     result->next = s.at;
     return result->stop ? 0 : take_rest(&s, env);
@@ -398,7 +398,7 @@ int opt_parse(const struct opt_table *t, int argc, char **argv, char **env, void
 
 /* --- did you mean ------------------------------------------------------------------------------------------------- */
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned opt_least(unsigned a, unsigned b, unsigned c)
 {
     unsigned m = a < b ? a : b;
     return m < c ? m : c;
@@ -416,7 +416,7 @@ unsigned opt_distance(const char *a, const char *b)
         now[0] = i;
         for (unsigned j = 1; j <= n; j++) {
             unsigned differ = a[i - 1] != b[j - 1];
-            now[j] = least(one[j] + 1, now[j - 1] + 1, one[j - 1] + differ);
+            now[j] = opt_least(one[j] + 1, now[j - 1] + 1, one[j - 1] + differ);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two[j - 2] + 1 < now[j])
                 now[j] = two[j - 2] + 1;
         }

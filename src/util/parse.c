@@ -54,7 +54,7 @@ static uint64_t span_unit(const char *s)
     return 0;
 }
 
-static size_t digits(const char *s)
+static size_t parse_digits(const char *s)
 {
     size_t n = 0;
     while (s[n] >= '0' && s[n] <= '9')
@@ -64,10 +64,10 @@ static size_t digits(const char *s)
 
 int el_parse_duration(const char *s, el_usec *out)
 {
-    size_t whole = digits(s), part = 0;
+    size_t whole = parse_digits(s), part = 0;
     const char *fraction = s + whole, *end = fraction;
     if (*fraction == '.') {
-        part = digits(++fraction);
+        part = parse_digits(++fraction);
         end = fraction + part;
     }
     uint64_t unit = span_unit(end), v = 0, rest = unit;
@@ -90,7 +90,7 @@ int el_parse_duration(const char *s, el_usec *out)
 int el_parse_size(const char *s, uint64_t *out)
 {
     static const char letters[] = "KMGT";
-    size_t n = digits(s);
+    size_t n = parse_digits(s);
     const char *unit = s + n, *letter = *unit ? strchr(letters, *unit) : NULL;
     unsigned shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
     uint64_t v;

@@ -15,7 +15,7 @@ static int digit_value(char c)
     return 99;
 }
 
-static bool number(const char **at, uint64_t base, uint64_t *out)
+static bool scan_number(const char **at, uint64_t base, uint64_t *out)
 {
     const char *p = *at;
     uint64_t v = 0;
@@ -34,12 +34,12 @@ static bool number(const char **at, uint64_t base, uint64_t *out)
 
 bool scan_u64(const char **at, uint64_t *out)
 {
-    return number(at, 10, out);
+    return scan_number(at, 10, out);
 }
 
 bool scan_hex(const char **at, uint64_t *out)
 {
-    return number(at, 16, out);
+    return scan_number(at, 16, out);
 }
 
 bool scan_int(const char **at, int *out)
@@ -49,7 +49,7 @@ bool scan_int(const char **at, int *out)
     uint64_t v;
     if (minus)
         p++;
-    if (!number(&p, 10, &v) || v > INT_MAX)
+    if (!scan_number(&p, 10, &v) || v > INT_MAX)
         return false;
     *at = p;
     *out = minus ? -(int)v : (int)v;

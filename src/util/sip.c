@@ -15,7 +15,7 @@
     } while (0)
 
 /* The k < 8 bytes at the end of what ends at `end`, the first of them lowest.  `long_enough`: 8 bytes can be read. */
-static inline uint64_t rest(const uint8_t *end, size_t k, int long_enough)
+static inline uint64_t sip_rest(const uint8_t *end, size_t k, int long_enough)
 {
     uint64_t word = 0;
     if (long_enough) {
@@ -38,7 +38,7 @@ uint64_t el_sip(const uint64_t seed[2], const void *bytes, size_t n)
         ROUND(a, b, c, d);
         a ^= word;
     }
-    word = rest(end, (size_t)(end - v), n >= 8) | (uint64_t)n << 56;
+    word = sip_rest(end, (size_t)(end - v), n >= 8) | (uint64_t)n << 56;
     d ^= word;
     ROUND(a, b, c, d);
     a ^= word;

@@ -7,7 +7,7 @@
 
 #define WORD_MAX 48u /* a longer word is cut, for else little might be left */
 
-static bool is_blank(char c)
+static bool snip_is_blank(char c)
 {
     return c == ' ' || c == '\n' || c == '\t';
 }
@@ -20,11 +20,11 @@ static size_t end_of_words(const char *text, size_t n)
         at--;
     size_t least = at > WORD_MAX ? at - WORD_MAX : 0;
     for (size_t k = at + 1; k-- > least + 1;)
-        if (is_blank(text[k])) {
+        if (snip_is_blank(text[k])) {
             at = k;
             break;
         }
-    while (at > 0 && is_blank(text[at - 1]))
+    while (at > 0 && snip_is_blank(text[at - 1]))
         at--;
     return at;
 }

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void swap(char *a, char *b, size_t bytes)
+static void sort_swap(char *a, char *b, size_t bytes)
 {
     char t[EL_SORT_ITEM_MAX];
     memcpy(t, a, bytes);
@@ -19,7 +19,7 @@ static void sink(char *v, size_t at, size_t n, size_t bytes, el_compare_fn *comp
             child++;
         if (compare(v + at * bytes, v + child * bytes) >= 0)
             return;
-        swap(v + at * bytes, v + child * bytes, bytes);
+        sort_swap(v + at * bytes, v + child * bytes, bytes);
     }
 }
 
@@ -30,7 +30,7 @@ void el_sort(void *items, size_t n, size_t item_bytes, el_compare_fn *compare)
     for (size_t i = n / 2; i-- > 0;)
         sink(v, i, n, item_bytes, compare);
     for (size_t left = n; left > 1; left--) {
-        swap(v, v + (left - 1) * item_bytes, item_bytes);
+        sort_swap(v, v + (left - 1) * item_bytes, item_bytes);
         sink(v, 0, left - 1, item_bytes, compare);
     }
 }

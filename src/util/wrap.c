@@ -38,7 +38,7 @@ static unsigned width(uint32_t c)
     return 1;
 }
 
-static struct glyph look(const char *p, size_t n)
+static struct glyph wrap_look(const char *p, size_t n)
 {
     if (n > 1 && p[0] == '\033' && p[1] == '[') {
         size_t i = 2;
@@ -54,13 +54,13 @@ size_t el_columns(const char *p, size_t n)
 {
     size_t columns = 0;
     for (struct glyph g; n; p += g.n, n -= g.n) {
-        g = look(p, n);
+        g = wrap_look(p, n);
         columns += g.columns;
     }
     return columns;
 }
 
-static void blanks(struct el_buf *out, size_t n)
+static void wrap_blanks(struct el_buf *out, size_t n)
 {
     while (n--)
         el_buf_puts(out, " ");
@@ -76,7 +76,7 @@ static size_t run_of(const char *p, size_t n, int blank)
 
 void el_wrap(struct el_buf *out, const char *p, size_t n, unsigned columns, unsigned first, unsigned hang)
 {
-    blanks(out, first);
+    wrap_blanks(out, first);
     if (!columns) {
         el_buf_put(out, n ? p : "", n);
         return;
@@ -86,10 +86,10 @@ void el_wrap(struct el_buf *out, const char *p, size_t n, unsigned columns, unsi
         size_t gap = run_of(p, n, 1), word = run_of(p + gap, n - gap, 0), wide = el_columns(p + gap, word);
         if (word && at > begins && at + gap + wide > columns) {
             el_buf_puts(out, "\n");
-            blanks(out, hang);
+            wrap_blanks(out, hang);
             at = begins = hang;
         } else if (word) {
-            blanks(out, gap);
+            wrap_blanks(out, gap);
             at += gap;
         }
         el_buf_put(out, p + gap, word);
@@ -107,7 +107,7 @@ void el_cut(struct el_buf *out, const char *p, size_t n, unsigned columns)
     }
     size_t used = 0;
     for (struct glyph g; n; p += g.n, n -= g.n) {
-        g = look(p, n);
+        g = wrap_look(p, n);
         if (g.columns && used + g.columns + 1 > columns)
             break;
         used += g.columns;
@@ -121,7 +121,7 @@ void el_cut_front(struct el_buf *out, const char *p, size_t n, unsigned columns)
     size_t wide = el_columns(p, n);
     if (columns && wide > columns) {
         for (struct glyph g; n && wide + 1 > columns; p += g.n, n -= g.n) {
-            g = look(p, n);
+            g = wrap_look(p, n);
             wide -= g.columns;
         }
         el_buf_puts(out, "…");

@@ -123,7 +123,8 @@ static bool burn_run(struct burn *b, const struct order *o, struct nvml_load *lo
 }
 
 /* times: how often a byte crosses the memory (a copy inside the device reads and writes it). */
-static void copy(struct burn *b, const char *name, void *to, const void *from, size_t bytes, int kind, double times)
+static void burn_copy(struct burn *b, const char *name, void *to, const void *from, size_t bytes, int kind,
+                      double times)
 {
     double v[COPY_COUNT];
     for (int i = -1; i < COPY_COUNT; i++) {
@@ -157,10 +158,10 @@ static void copies(struct burn *b, const struct order *o, struct nvml_load *load
     cuda_must(b->cu, b->cu->cudaMalloc(&two, bytes));
     cuda_must(b->cu, b->cu->cudaMallocHost(&host, host_bytes));
     memset(host, 1, host_bytes);
-    copy(b, "copy_d2d", two, one, bytes, CUDA_DEVICE_TO_DEVICE, 2);
-    copy(b, "copy_h2d", one, host, host_bytes, CUDA_HOST_TO_DEVICE, 1);
+    burn_copy(b, "copy_d2d", two, one, bytes, CUDA_DEVICE_TO_DEVICE, 2);
+    burn_copy(b, "copy_h2d", one, host, host_bytes, CUDA_HOST_TO_DEVICE, 1);
     nvml_load_look(load);
-    copy(b, "copy_d2h", host, one, host_bytes, CUDA_DEVICE_TO_HOST, 1);
+    burn_copy(b, "copy_d2h", host, one, host_bytes, CUDA_DEVICE_TO_HOST, 1);
 }
 
 bool role_burn(const struct order *o)

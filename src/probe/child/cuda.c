@@ -12,7 +12,7 @@ void cuda_must(const struct cuda *cu, int code)
 }
 
 /* dlsym returns an object pointer; ISO C has no cast from it to a function, POSIX has this. */
-static void take(const struct lib *l, const char *name, void *slot)
+static void cuda_take(const struct lib *l, const char *name, void *slot)
 {
     void *at = lib_symbol(l, name);
     if (!at)
@@ -24,10 +24,10 @@ static void take(const struct lib *l, const char *name, void *slot)
 void cuda_open(struct cuda *cu, const char *option, const char *purelib, int nccl_major)
 {
     lib_open_cudart(option, purelib, nccl_major, &cu->lib);
-#define X(name, arguments) take(&cu->lib, #name, &cu->name);
+#define X(name, arguments) cuda_take(&cu->lib, #name, &cu->name);
     CUDA_LIST(X)
 #undef X
-    take(&cu->lib, "cudaGetErrorString", &cu->cudaGetErrorString);
+    cuda_take(&cu->lib, "cudaGetErrorString", &cu->cudaGetErrorString);
     cu->cudaRuntimeGetVersion(&cu->runtime);
     cu->cudaDriverGetVersion(&cu->driver);
 }

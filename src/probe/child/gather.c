@@ -122,7 +122,7 @@ static void timed(const struct gather *g, size_t total, unsigned count, double *
 }
 
 /* The larger of both ends' values: so both ends take the same decision. */
-static uint64_t agree(const struct gather *g, uint64_t value)
+static uint64_t gather_agree(const struct gather *g, uint64_t value)
 {
     uint64_t *both = (uint64_t *)(void *)g->host, most = 0;
     for (unsigned i = 0; i < g->local; i++) {
@@ -151,7 +151,7 @@ static char *pattern(const struct gather *g, unsigned rank)
 }
 
 /* This end's part holds its pattern, the others' what cannot be taken for theirs. */
-static void fill(const struct gather *g, size_t total)
+static void gather_fill(const struct gather *g, size_t total)
 {
     size_t part = total / RANKS;
     for (unsigned r = 0; r < RANKS; r++)
@@ -257,24 +257,24 @@ void gather_run(struct gather *g, const struct gather_plan *p)
     timed(g, KIB, 1, ms);
     watch_step("warm-up", p->step_ms);
     timed(g, MIB, 3, ms);
-    double slow_ms = (double)agree(g, (uint64_t)(ms[2] * 1e6)) / 1e6 * 64; /* of 64 MiB, at that speed */
+    double slow_ms = (double)gather_agree(g, (uint64_t)(ms[2] * 1e6)) / 1e6 * 64; /* of 64 MiB, at that speed */
     double budget_ms = p->step_ms / 4.0;
     bool large = !p->only && !p->quick && slow_ms * 16 * LARGE_COUNT < 2 * budget_ms;
     if (large) /* asked only if both ask */
-        large = agree(g, !room_for(g, GIB)) == 0;
+        large = gather_agree(g, !room_for(g, GIB)) == 0;
     unsigned warm = fit(budget_ms, slow_ms, 0, p->quick ? 1 : WARM_COUNT);
     if (warm)
         timed(g, 64 * MIB, warm, ms);
     if (!p->only)
         latency(g, p);
-    fill(g, 64 * MIB);
+    gather_fill(g, 64 * MIB);
     bandwidth(g, p, p->only ? p->only : "bw64m", 64 * MIB, fit(budget_ms, slow_ms, 1, p->quick ? COUNT / 4 : COUNT));
     watch_step("content", p->step_ms);
     check(g, 64 * MIB);
     if (!large)
         return;
     buffers(g, GIB);
-    fill(g, GIB);
+    gather_fill(g, GIB);
     bandwidth(g, p, "bw1g", GIB, LARGE_COUNT);
     watch_step("content", p->step_ms);
     check(g, GIB);

@@ -28,7 +28,7 @@ static const char *loader_words(void)
 }
 
 /* What a person can do about the loader's words. */
-static enum fault judge(const char *words, const char **advice)
+static enum fault libs_judge(const char *words, const char **advice)
 {
     if (strstr(words, "wrong ELF class") || strstr(words, "ELF header") || strstr(words, "file too short") ||
         strstr(words, "cannot dynamically load")) {
@@ -66,7 +66,7 @@ static bool try_open(const char *path, const char *symbol, struct lib *out)
         const char *words = loader_words(), *advice;
         if (foreign_processor(path))
             words = "wrong ELF class or processor";
-        enum fault f = judge(words, &advice);
+        enum fault f = libs_judge(words, &advice);
         fault_die_plain(watch_stage(), f, advice, "cannot load %s: %s", path, words);
     }
     if (!out->handle)
@@ -124,7 +124,7 @@ void lib_open_nccl(const char *option, const char *purelib, struct lib *out)
     if (try_open(NCCL_NAME, symbol, out))
         return;
     const char *words = loader_words(), *advice;
-    enum fault f = judge(words, &advice);
+    enum fault f = libs_judge(words, &advice);
     fault_die_plain(watch_stage(), f, advice, "no NCCL%s%s: %s", purelib ? ", neither beside " : "",
                     purelib ? purelib : "", words);
 }
@@ -177,7 +177,7 @@ void *lib_symbol(const struct lib *l, const char *name)
 
 /* --- for which CUDA a library was built --- */
 
-static bool read_at(int fd, void *out, size_t n, uint64_t at)
+static bool libs_read_at(int fd, void *out, size_t n, uint64_t at)
 {
     return pread(fd, out, n, (off_t)at) == (ssize_t)n;
 }
@@ -213,13 +213,14 @@ int lib_cuda_major(const char *path)
     Elf64_Shdr names, s;
     if (fd < 0)
         return 0;
-    bool fine = read_at(fd, &head, sizeof head, 0) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+    bool fine = libs_read_at(fd, &head, sizeof head, 0) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_shentsize == sizeof s &&
-                read_at(fd, &names, sizeof names, head.e_shoff + (uint64_t)head.e_shstrndx * sizeof s);
+                libs_read_at(fd, &names, sizeof names, head.e_shoff + (uint64_t)head.e_shstrndx * sizeof s);
     for (unsigned i = 0; fine && !major && i < head.e_shnum; i++) {
         char name[8] = "";
-        if (read_at(fd, &s, sizeof s, head.e_shoff + (uint64_t)i * sizeof s) &&
-            read_at(fd, name, sizeof name, names.sh_offset + s.sh_name) && memcmp(name, ".rodata", sizeof name) == 0)
+        if (libs_read_at(fd, &s, sizeof s, head.e_shoff + (uint64_t)i * sizeof s) &&
+            libs_read_at(fd, name, sizeof name, names.sh_offset + s.sh_name) &&
+            memcmp(name, ".rodata", sizeof name) == 0)
             major = find_major(fd, s.sh_offset, s.sh_size);
     }
     close(fd);

@@ -53,7 +53,7 @@ void log_open(void)
 }
 
 /* The word behind `phrase`, up to one of ":< ,"; ours if the line has it. */
-static void take_word(char *out, size_t room, const char *line, const char *phrase)
+static void log_take_word(char *out, size_t room, const char *line, const char *phrase)
 {
     const char *at = strstr(line, phrase);
     if (!at)
@@ -77,11 +77,11 @@ static void keep_warning(const char *line)
     text_put(log_state.warnings + had, sizeof log_state.warnings - had, "%s\n", line);
 }
 
-static void take_line(const char *line)
+static void log_take_line(const char *line)
 {
-    take_word(log_state.interface, sizeof log_state.interface, line, "Bootstrap : Using ");
-    take_word(log_state.interface, sizeof log_state.interface, line, "Bootstrap: Using ");
-    take_word(log_state.network, sizeof log_state.network, line, "Using network ");
+    log_take_word(log_state.interface, sizeof log_state.interface, line, "Bootstrap : Using ");
+    log_take_word(log_state.interface, sizeof log_state.interface, line, "Bootstrap: Using ");
+    log_take_word(log_state.network, sizeof log_state.network, line, "Using network ");
     bool warning = strstr(line, " WARN ") != NULL;
     if (warning)
         keep_warning(line);
@@ -89,7 +89,7 @@ static void take_line(const char *line)
         dprintf(STDERR_FILENO, "%s\n", line);
 }
 
-static void take_bytes(const char *bytes, size_t n)
+static void log_take_bytes(const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
@@ -98,7 +98,7 @@ static void take_bytes(const char *bytes, size_t n)
             continue;
         }
         log_state.line[log_state.len] = 0;
-        take_line(log_state.line);
+        log_take_line(log_state.line);
         log_state.len = 0;
     }
 }
@@ -110,7 +110,7 @@ void log_relay(void)
     ssize_t n;
     while (log_state.fd >= 0 && (n = pread(log_state.fd, bytes, sizeof bytes, log_state.at)) > 0) {
         log_state.at += n;
-        take_bytes(bytes, (size_t)n);
+        log_take_bytes(bytes, (size_t)n);
     }
     pthread_mutex_unlock(&log_state.lock);
 }

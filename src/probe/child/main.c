@@ -16,7 +16,7 @@ static const struct {
     bool (*run)(const struct order *);
 } role_list[] = {{"nvml", role_nvml}, {"burn", role_burn}, {"nicloop", role_nicloop}, {"pair", role_pair}};
 
-static bool take_number(const char *digits, unsigned *out)
+static bool main_take_number(const char *digits, unsigned *out)
 {
     unsigned long n = 0;
     if (!*digits)
@@ -28,7 +28,7 @@ static bool take_number(const char *digits, unsigned *out)
     return !*digits;
 }
 
-static bool take_word(struct order *o, const char *word, bool *rail)
+static bool main_take_word(struct order *o, const char *word, bool *rail)
 {
     const struct {
         const char *key;
@@ -50,7 +50,7 @@ static bool take_word(struct order *o, const char *word, bool *rail)
             continue;
         *rail = *rail || list[i].number == &o->rail;
         if (list[i].number)
-            return take_number(equals + 1, list[i].number);
+            return main_take_number(equals + 1, list[i].number);
         *list[i].text = equals + 1;
         return equals[1] != 0; /* an empty id must not make a host end of a guest */
     }
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     bool rail = false;
     prctl(PR_SET_NAME, "elrun-gpu");
     for (int i = 2; i < argc; i++)
-        if (!take_word(&o, argv[i], &rail)) {
+        if (!main_take_word(&o, argv[i], &rail)) {
             fprintf(stderr, "elrun-gpu: not a word of the GPU helper: %s\n", argv[i]);
             return STATUS_USAGE;
         }

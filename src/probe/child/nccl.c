@@ -4,7 +4,7 @@
 #include "gather.h"
 #include "watch.h"
 
-static void take(const struct lib *l, const char *name, bool must, void *slot)
+static void nccl_take(const struct lib *l, const char *name, bool must, void *slot)
 {
     void *at = lib_symbol(l, name);
     if (!at && must)
@@ -15,11 +15,11 @@ static void take(const struct lib *l, const char *name, bool must, void *slot)
 void nccl_open(struct nccl *nc, const char *option, const char *purelib)
 {
     lib_open_nccl(option, purelib, &nc->lib);
-#define X(name, must, arguments) take(&nc->lib, #name, must, &nc->name);
+#define X(name, must, arguments) nccl_take(&nc->lib, #name, must, &nc->name);
     NCCL_LIST(X)
 #undef X
-    take(&nc->lib, "ncclGetErrorString", true, &nc->ncclGetErrorString);
-    take(&nc->lib, "ncclGetLastError", false, &nc->ncclGetLastError);
+    nccl_take(&nc->lib, "ncclGetErrorString", true, &nc->ncclGetErrorString);
+    nccl_take(&nc->lib, "ncclGetLastError", false, &nc->ncclGetLastError);
     nccl_must(nc, nc->ncclGetVersion(&nc->version));
 }
 

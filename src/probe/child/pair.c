@@ -48,7 +48,7 @@ static void abort_comm(void *ctx)
         g->nc->ncclCommAbort(g->rank[0].comm);
 }
 
-static void meet(struct gather *g, const struct nccl_id *id, unsigned init_ms)
+static void pair_meet(struct gather *g, const struct nccl_id *id, unsigned init_ms)
 {
     /* Fields of a config that are newer than its version are set by NCCL itself (2.14 and later). */
     struct {
@@ -93,7 +93,7 @@ bool role_pair(const struct order *o)
     g.rank[0].device = (int)o->gpu;
     if (!o->id)
         make_id(&nc, &id);
-    meet(&g, &id, o->init_ms);
+    pair_meet(&g, &id, o->init_ms);
     watch_step("memory", o->step_ms);
     gather_prepare(&g);
     struct gather_plan plan = {.rail = (int)o->rail, .quick = o->quick, .init_ms = o->init_ms, .step_ms = o->step_ms};

@@ -14,7 +14,7 @@ void text_put(char *out, size_t room, const char *fmt, ...)
 }
 
 /* Room for the closing brace and the newline is always left. */
-static void put(struct say_line *l, const char *bytes, size_t n)
+static void say_put(struct say_line *l, const char *bytes, size_t n)
 {
     if (l->n + n + 3 > sizeof l->text)
         return;
@@ -22,54 +22,54 @@ static void put(struct say_line *l, const char *bytes, size_t n)
     l->n += n;
 }
 
-static void put_key(struct say_line *l, const char *key)
+static void say_put_key(struct say_line *l, const char *key)
 {
-    put(l, ",\"", 2);
-    put(l, key, strlen(key));
-    put(l, "\":", 2);
+    say_put(l, ",\"", 2);
+    say_put(l, key, strlen(key));
+    say_put(l, "\":", 2);
 }
 
 /* Driver texts may hold anything: what is not printable ASCII becomes '?', so that the line is JSON whatever it was. */
-static void put_string(struct say_line *l, const char *s)
+static void say_put_string(struct say_line *l, const char *s)
 {
     size_t n = strlen(s);
     if (l->n + 2 * n + 8 > sizeof l->text)
         n = l->n + 8 < sizeof l->text ? (sizeof l->text - l->n - 8) / 2 : 0;
-    put(l, "\"", 1);
+    say_put(l, "\"", 1);
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
         if (c == '"' || c == '\\')
-            put(l, "\\", 1);
+            say_put(l, "\\", 1);
         else if (c == '\n' || c == '\t')
             c = ' ';
         else if (c < 0x20 || c > 0x7e)
             c = '?';
-        put(l, &c, 1);
+        say_put(l, &c, 1);
     }
-    put(l, "\"", 1);
+    say_put(l, "\"", 1);
 }
 
 void line_begin(struct say_line *l, const char *type)
 {
     l->n = 0;
-    put(l, "{\"t\":", 5);
-    put_string(l, type);
+    say_put(l, "{\"t\":", 5);
+    say_put_string(l, type);
 }
 
 void line_str(struct say_line *l, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
-    put_key(l, key);
-    put_string(l, value);
+    say_put_key(l, key);
+    say_put_string(l, value);
 }
 
 void line_int(struct say_line *l, const char *key, long long value)
 {
     char digits[32];
     text_put(digits, sizeof digits, "%lld", value);
-    put_key(l, key);
-    put(l, digits, strlen(digits));
+    say_put_key(l, key);
+    say_put(l, digits, strlen(digits));
 }
 
 void line_num(struct say_line *l, const char *key, double value)
@@ -78,14 +78,14 @@ void line_num(struct say_line *l, const char *key, double value)
         return;
     char digits[40];
     text_put(digits, sizeof digits, "%.10g", value);
-    put_key(l, key);
-    put(l, digits, strlen(digits));
+    say_put_key(l, key);
+    say_put(l, digits, strlen(digits));
 }
 
 void line_bool(struct say_line *l, const char *key, bool value)
 {
-    put_key(l, key);
-    put(l, value ? "true" : "false", value ? 4 : 5);
+    say_put_key(l, key);
+    say_put(l, value ? "true" : "false", value ? 4 : 5);
 }
 
 void line_end(struct say_line *l)

@@ -86,7 +86,7 @@ static unsigned starved_percent(void)
     return sleeps >= 0 && cpu < wall / 2 ? (unsigned)(cpu * 100 / wall) + 1 : 0;
 }
 
-static void __attribute__((noreturn)) give_up(void)
+static void __attribute__((noreturn)) watch_give_up(void)
 {
     char text[200];
     unsigned percent = starved_percent();
@@ -128,7 +128,7 @@ static void *watch_main(void *arg)
         bool late = watch.limit_ms > 0 && now > watch.until_ms;
         last = now;
         if (late)
-            give_up(); /* with the lock, which watch_end() of the first thread wants */
+            watch_give_up(); /* with the lock, which watch_end() of the first thread wants */
         pthread_mutex_unlock(&watch.lock);
     }
     return NULL;
