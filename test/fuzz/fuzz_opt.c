@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* A "--" right behind the script is the parser's own. */
     assert(conf.args[-1] == conf.script || (strcmp(conf.args[-1], "--") == 0 && conf.args[-2] == conf.script));
     assert(conf.nnodes_min >= 1 && conf.nnodes_min <= conf.nnodes_max && conf.nproc <= EL_SLOTS_MAX);
-    assert(conf.redirects.n <= EL_SLOTS_MAX && conf.tee.n <= EL_SLOTS_MAX && conf.rdzv_id && conf.role);
+    assert(conf.output.redirects.n <= EL_SLOTS_MAX && conf.output.tee.n <= EL_SLOTS_MAX && conf.rdzv_id && conf.role);
     check_nodes(&conf, env);
     return 0;
 }

@@ -10,7 +10,7 @@
 #include "snapshot/slot_table.h"
 #include "ckpt/layout.h"
 #include "fuzz/tape.h"
-#include "fuzz/vault.h"
+#include "fuzz/shm_slots.h"
 #include "util/array.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -148,7 +148,7 @@ static void look_at_answer(struct stage *s, const struct slot_table_action *a)
         abort();
     }
     worker_msg_release(&out);
-    vault_judge(&s->vault, s->k, a);
+    shm_slots_judge(&s->vault, s->k, a);
     if (m->type == WORKER_MSG_SNAP_SLOT && !m->u.snap_slot.busy)
         s->given[a->worker][m->u.snap_slot.slot] = true;
 }
@@ -186,7 +186,7 @@ static void feed(struct stage *s, const struct slot_table_event *ev)
             look_at_sum(s, a);
         for (unsigned n = 0; n < s->reads && a->type == SLOT_TABLE_DO_RELEASE; n++)
             s->read[n].released |= s->read[n].worker == a->worker;
-        vault_take(&s->vault, a);
+        shm_slots_take(&s->vault, a);
     }
     look_at_slots(s);
 }
@@ -327,7 +327,7 @@ static void settle(struct stage *s)
 {
     unsigned pick = take(s->t), luck = take(s->t);
     struct slot_table_event ev;
-    if (!vault_settle(&s->vault, pick, luck, &ev))
+    if (!shm_slots_settle(&s->vault, pick, luck, &ev))
         return;
     ev.now = s->now;
     feed(s, &ev);

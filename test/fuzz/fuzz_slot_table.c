@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "snapshot/slot_table.h"
-#include "fuzz/vault.h"
+#include "fuzz/shm_slots.h"
 
 #define WORKERS 2u
 #define BUDGET  ((uint64_t)1 << 30)
@@ -34,7 +34,7 @@ static void look_at_answer(struct stage *s, const struct slot_table_action *a)
 {
     const struct worker_msg *m = slot_table_reply(s->k, a->reply);
     uint64_t header_bytes[WORKER_MSG_PARTS_MAX], bytes[WORKER_MSG_PARTS_MAX];
-    vault_judge(&s->vault, s->k, a);
+    shm_slots_judge(&s->vault, s->k, a);
     if (m->type == WORKER_MSG_RESTORE_OFFER && m->u.restore_offer.step >= 0 && !m->u.restore_offer.elsewhere) {
         unsigned parts = slot_table_parts(s->k, a->worker);
         if (image_sizes_get(m->u.restore_offer.images, parts, header_bytes, bytes) ||
@@ -51,7 +51,7 @@ static void step(struct stage *s, const struct slot_table_event *ev)
         const struct slot_table_action *a = &did->v[i];
         if (a->type == SLOT_TABLE_DO_SEND)
             look_at_answer(s, a);
-        vault_take(&s->vault, a);
+        shm_slots_take(&s->vault, a);
     }
 }
 
@@ -59,7 +59,7 @@ static void settle(struct stage *s)
 {
     unsigned pick = next(s), luck = next(s);
     struct slot_table_event ev;
-    if (vault_settle(&s->vault, pick, luck, &ev))
+    if (shm_slots_settle(&s->vault, pick, luck, &ev))
         step(s, &ev);
 }
 

@@ -1,7 +1,7 @@
 /* A vault for a keeper that is fuzzed: it grows slots as far as a budget allows, and its orders have their results in
  * any order.  It knows how much memory each slot really has. */
-#ifndef TEST_FUZZ_VAULT_H
-#define TEST_FUZZ_VAULT_H
+#ifndef TEST_FUZZ_SHM_SLOTS_H
+#define TEST_FUZZ_SHM_SLOTS_H
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SHM_SLOTS_WORKERS = 3 };
 
-struct vault {
+struct shm_slots {
     uint64_t budget; /* of one slot */
     uint64_t capacity[SHM_SLOTS_WORKERS][SLOT_TABLE_SLOTS];
     unsigned pending; /* orders that have no result yet */
@@ -17,7 +17,8 @@ struct vault {
 };
 
 /* Nobody is given a slot that is too small, or offered what is not in one. */
-static inline void vault_judge(const struct vault *v, const struct slot_table *k, const struct slot_table_action *a)
+static inline void shm_slots_judge(const struct shm_slots *v, const struct slot_table *k,
+                                   const struct slot_table_action *a)
 {
     const struct worker_msg *m = slot_table_reply(k, a->reply);
     if (m->type == WORKER_MSG_SNAP_SLOT && !m->u.snap_slot.busy) {
@@ -33,7 +34,7 @@ static inline void vault_judge(const struct vault *v, const struct slot_table *k
     }
 }
 
-static inline void vault_take(struct vault *v, const struct slot_table_action *a)
+static inline void shm_slots_take(struct shm_slots *v, const struct slot_table_action *a)
 {
     if (a->type == SLOT_TABLE_DO_RELEASE)
         memset(v->capacity[a->worker], 0, sizeof v->capacity[a->worker]);
@@ -44,7 +45,7 @@ static inline void vault_take(struct vault *v, const struct slot_table_action *a
 }
 
 /* The result of order `pick`; false: there is none. */
-static inline bool vault_settle(struct vault *v, unsigned pick, unsigned luck, struct slot_table_event *ev)
+static inline bool shm_slots_settle(struct shm_slots *v, unsigned pick, unsigned luck, struct slot_table_event *ev)
 {
     static const uint64_t bytes[WORKER_MSG_PARTS_MAX] = {8192, 100}, header_bytes[WORKER_MSG_PARTS_MAX] = {4096, 64};
     if (!v->pending)
