@@ -223,7 +223,7 @@ check-san-here: $(UNIT:%.c=$(BUILD)/%) $(SIM:%.c=$(BUILD)/%)
 # The only threads there are: the pool and the writers of sinks, behind src/loop.  Only what these tests reach is built.
 TSAN = BUILD=$(BUILD)/tsan PURE= CC=clang CFLAGS='-O1 -gline-tables-only -fsanitize=thread' ALL='$(wildcard $(REACH:%=src/%.c))' TLIB=test/lib/memfs.c
 REACH := loop/* sys/* proc/* output/* util/* ckpt/* snapshot/*
-THREADED := loop sink output summer vault
+THREADED := loop sink output checksum_thread shm_slots
 check-tsan:
 	@$(SIDE) $(TSAN) built-tsan
 	@$(MAKE) --no-print-directory $(TSAN) check-tsan-here
