@@ -1,9 +1,9 @@
-/* The node core: what to start, stop and report, decided from events and the time alone (design.md, "Agent").
+/* The node core: what to start, stop and report, decided from events and the time alone (doc/design.md, "Agent").
  *
  *     idle -> preparing -> running -> stopping -> collecting -> (preparing | ended)
  *
  * The shell (agent_io.c) performs the actions and sends their results back as events; no action is assumed to succeed.
- * The worker group itself is src/proc/policy, whether a failure is tried again is src/failure/decide; restart budget
+ * The worker group itself is src/proc/worker_group, whether a failure is tried again is src/failure/restart_policy; restart budget
  * and signals are decided here. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H

@@ -308,7 +308,7 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 }
 
-/* Which signals mean "leave" (spec/torchrun.md 12), and which are taken from the process's default behaviour. */
+/* Which signals mean "leave", and which are taken from the process's default behaviour. */
 static void choose_signals(struct node *n, struct agent_conf *core, sigset_t *set)
 {
     static const int fatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU};

@@ -76,7 +76,7 @@ void worker_store_note_missing(struct node *n)
 /* --- a port for worker rank 0 --- */
 
 /* Bound with SO_REUSEADDR and never listened on: torch binds and listens on the same port beside us, and the kernel
- * gives it to nobody else meanwhile (spec: torchrun's free port is found, closed and announced, which is a race). */
+ * gives it to nobody else meanwhile (torchrun's free port is found, closed and announced, which is a race). */
 static int reserve_port(int want, int *port, struct el_err *e)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)want)};

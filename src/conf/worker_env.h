@@ -1,5 +1,5 @@
 /* The environment of a worker: what elrun inherited, with the rows of one table added, replaced or taken out.
- * A variable that is not in the table is neither set nor changed (spec: torchrun's names, and elrun's own). */
+ * A variable that is not in the table is neither set nor changed (torchrun's names, and elrun's own). */
 #ifndef CONF_WORKER_ENV_H
 #define CONF_WORKER_ENV_H
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Whether a round can be completed, and by whom in which order (design.md, "Completing a round"; D7). */
+/* Whether a round can be completed, and by whom in which order (doc/design.md, "Completing a round"). */
 #include "coord/rdzv_private.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* A planned change at a step boundary (spec/checkpoint.md 6.13): it is announced, every node that listens says which
+/* A planned change at a step boundary: it is announced, every node that listens says which
  * step its workers are in and lets none of them begin another one, the last step of the round is one more than the
  * highest of these, and the round stops when all stand behind it, or when the time for that is over. */
 #include "coord/rdzv_private.h"

@@ -1,4 +1,4 @@
-/* The coordinator core of one job: members, rounds, ranks, budget, end (design.md, "Coordinator").
+/* The coordinator core of one job: members, rounds, ranks, budget, end (doc/design.md, "Coordinator").
  *
  *     rebuilding -> waiting -> (probing ->) opening -> recording -> running -> stopping -> (waiting | recording the end
  * -> ending -> over)

@@ -2,7 +2,7 @@
 #ifndef FAILURE_CLASS_H
 #define FAILURE_CLASS_H
 
-/* name, word for people and JSON, exit status under --exit-code=class (spec/torchrun.md 12). */
+/* name, word for people and JSON, exit status under --exit-code=class (elrun(1), EXIT STATUS). */
 #define FAILURE_CLASS_LIST(X)                                                                                          \
     X(UNKNOWN, "unknown", 1)                                                                                           \
     X(CODE, "code error", 65)                                                                                          \

@@ -185,7 +185,7 @@ int failure_cause(const struct failure *const *all, unsigned n);
 
 enum failure_status_as { FAILURE_AS_WORKER, FAILURE_AS_TORCHRUN, FAILURE_AS_CLASS }; /* --exit-code */
 
-/* elrun's exit status for this root cause, as spec/torchrun.md 7 and 12 have it. */
+/* elrun's exit status for this root cause, (elrun(1), EXIT STATUS). */
 int failure_exit_status(const struct failure *f, enum failure_status_as how);
 
 /* A signal that a program brings upon itself; all others come from somebody. */

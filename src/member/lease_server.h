@@ -1,5 +1,5 @@
 /* Who has knocked at the store of a round that is hosted here: one connection of each member, kept for the round as its
- * lease (design.md, "Worker store", "Fence"). */
+ * lease (doc/design.md, "Worker store", "Fence"). */
 #ifndef MEMBER_LEASE_SERVER_H
 #define MEMBER_LEASE_SERVER_H
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The node's side of the rendezvous, pure: it turns the coordinator's orders and what happens on this node into the
- * next thing to do (design.md, "Agent").
+ * next thing to do (doc/design.md, "The cores, and who drives them").
  *
  *     connecting -> joining -> parked | starting -> running -> stopping -> leaving | joining | finishing -> ended
  *

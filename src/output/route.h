@@ -1,4 +1,4 @@
-/* Where one standard stream of one worker leads: the table of spec 5.4 as a function. */
+/* Where one standard stream of one worker leads: torchrun's rules for --redirects and --tee as a function. */
 #ifndef OUTPUT_ROUTE_H
 #define OUTPUT_ROUTE_H
 #include <stdbool.h>

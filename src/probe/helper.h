@@ -1,4 +1,4 @@
-/* The GPU helper, embedded in elrun (child/child.h says what it does and how it is called): a descriptor to execute it
+/* The GPU helper, embedded in elrun (probe/child/child.h says what it does and how it is called): a descriptor to execute it
  * from, and its command line. */
 #ifndef PROBE_HELPER_H
 #define PROBE_HELPER_H

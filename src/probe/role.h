@@ -29,7 +29,7 @@ ROLE_LIST(X)
 /* For roles: writes a line to WIRE_FD, whole.  Nobody reads any more: ends the process. */
 void role_tell(const struct probe_wire *w);
 
-/* The line {"t":"err",…}; class as in child/child.h; code is an errno or -1. */
+/* The line {"t":"err",…}; class as in probe/child/child.h; code is an errno or -1. */
 void role_tell_error(const char *stage, const char *class, int code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -2,7 +2,7 @@
  * It knows every worker group; at the end of file on its pipe (elrun was killed with SIGKILL, or has crashed) it kills
  * them all and goes.  It kills them, too, when the moment of guard_fence() has passed and elrun has not set a later
  * one: elrun is stopped or starved, and others may take the places of its workers.  The second line of defence beside
- * the parent-death signal, which reaches direct children only (spec/torchrun.md, D5). */
+ * the parent-death signal, which reaches direct children only. */
 #ifndef PROC_GUARD_H
 #define PROC_GUARD_H
 #include <sys/types.h>

@@ -6,7 +6,7 @@
  * at most WORKER_MSG_PACKET_MAX bytes.  Descriptors travel beside a packet where WORKER_MSG_LIST says so.  seq: the
  * sender's count; an answer carries the number of what it answers.  Lists are one message for each entry and one that
  * ends them: a packet is small, and nothing is allocated for what a worker claims.  `images` is a list of sizes
- * (snapshot/image_sizes.h). src/client/elrun.py speaks the other end; a test compares its numbers with this list. */
+ * (snapshot/image_sizes.h). src/client/elrun/packets.py speaks the other end; a test compares its numbers with this list. */
 #ifndef SNAPSHOT_WORKER_MSG_H
 #define SNAPSHOT_WORKER_MSG_H
 #include <stddef.h>

@@ -14,7 +14,7 @@ gathers "two come: they are taken in" "node1 node1 node2 node2 node3 node3"
 is "two come: the old one keeps its ranks" "$(world | cut -d' ' -f1-2)" "node1 node1"
 is "two come: one new round for both" "$(round_number)" 2
 is "two come: no restart is charged" "$(column 5 "$(newest)")" "0 0 0 0 0 0"
-ok "two come: logs of the round before are kept beside the new ones (peer bug 22)" wait_for files "$T/logs/*/attempt_0*/0/stdout.log" 2
+ok "two come: logs of the round before are kept beside the new ones" wait_for files "$T/logs/*/attempt_0*/0/stdout.log" 2
 agent s 2
 ok "a fourth: it waits as a spare and is told so" wait_for holds "$T/s.err" 'round 2 runs on 3 nodes|spare'
 is "a fourth: no new round" "$(round_number)" 2

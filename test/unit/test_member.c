@@ -75,7 +75,7 @@ static void test_lost_for_good(void)
     len = keep_last();
     story_is("61.000 time -> stop 15 in 30 s | stopping\n"
              "62.100 attempt closed -> unknock, exit 75 | ended\n",
-             "peer bug 18: the coordinator does not come back: workers run on, 75 only when it is lost for good");
+             "the coordinator does not come back: workers run on, 75 only when it is lost for good");
 }
 
 static void test_failed_while_away(void)

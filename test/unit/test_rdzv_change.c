@@ -94,7 +94,7 @@ static void test_waits(void)
              "  # round 2 stops, 1 of 1 nodes still do: more nodes are here\n"
              "70.000 time -> close b; c: open 3\n"
              "  # c opens the store of round 3\n",
-             "peer bug 27: each wait has a deadline of its own, and says what it waits for");
+             "each wait has a deadline of its own, and says what it waits for");
 }
 
 static void test_below_min(void)
@@ -109,7 +109,7 @@ static void test_below_min(void)
              "5.200 b STOPPED -> a: park; b: park\n"
              "  # 2 of 4 nodes are here: at least 3 are needed\n"
              "8.000 c joins -> c: park; a: open 2\n",
-             "peer bug 25: below the minimum everybody stops and waits, with a reason");
+             "below the minimum everybody stops and waits, with a reason");
 }
 
 static void test_join_timeout(void)
@@ -155,7 +155,7 @@ static void test_scale_max(void)
              "5.001 c STOPPED -> a: open 2\n"
              "5.002 a STORE_READY -> a: world 2, 0 of 2; b: world 2, 1 of 2; c: park\n"
              "9.000 SCALE -> done: nodes 1:3; a: stop 2; b: stop 2\n",
-             "peer bug 11: the maximum can change at run time, both ways");
+             "the maximum can change at run time, both ways");
 }
 
 static void test_drain(void)
@@ -264,7 +264,7 @@ static void test_coordinator_restart(void)
              "12.001 b WORKER_FAILED -> a: stop 1; b: stop 1\n"
              "12.002 b STOPPED -> a: open 2\n"
              "12.003 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n",
-             "peer bug 18: the coordinator is lost and comes back: workers do not notice");
+             "the coordinator is lost and comes back: workers do not notice");
 }
 
 static void test_coordinator_restart_lost(void)
@@ -473,7 +473,7 @@ static void test_rank0_lost(void)
     story_is("5.100 time -> b: stop 1; c: stop 1\n"
              "5.200 c STOPPED -> b: open 2\n"
              "5.201 b STORE_READY -> b: world 2, 0 of 2; c: world 2, 1 of 2\n",
-             "peer bug 18: the node of rank 0 is lost: a new store on another host");
+             "the node of rank 0 is lost: a new store on another host");
 }
 
 static void test_lost_in_stop(void)

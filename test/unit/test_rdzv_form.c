@@ -26,7 +26,7 @@ static void test_settle(void)
     story_is("0.000 a joins -> a: park\n"
              "3.000 time -> a: open 1\n"
              "3.001 a STORE_READY -> a: world 1, 0 of 1\n",
-             "peer bug 20: 1:2 with one node starts after the settle time");
+             "1:2 with one node starts after the settle time");
 }
 
 static void test_settle_again(void)
@@ -66,7 +66,7 @@ static void test_surplus(void)
              "1.200 d STOPPED -> a: open 2\n"
              "1.201 a STORE_READY -> a: world 2, 0 of 4; c: world 2, 1 of 4; d: world 2, 2 of 4; e: world 2, 3 of 4\n"
              "9.000 e SUCCEEDED -> a: end 0; c: end 0; d: end 0; e: end 0\n",
-             "peer bug 1: five nodes, at most four: the surplus parks and ends with the job");
+             "five nodes, at most four: the surplus parks and ends with the job");
 }
 
 static void test_six_waiters(void)
@@ -83,7 +83,7 @@ static void test_six_waiters(void)
              "0.004 e joins -> e: park\n"
              "0.005 f joins -> f: park\n"
              "0.010 a STORE_READY -> a: world 1, 0 of 4; b: world 1, 1 of 4; c: world 1, 2 of 4; d: world 1, 3 of 4\n",
-             "peer bug 8: min 2, max 4, six waiters: a world of 4, two spares");
+             "min 2, max 4, six waiters: a world of 4, two spares");
 }
 
 static void test_unit_too_few(void)
@@ -104,7 +104,7 @@ static void test_unit_too_few(void)
              "  # 3 of 8 nodes are here: a multiple of 4 is needed, at least 2\n"
              "20.001 d joins -> d: park\n"
              "23.001 time -> a: open 1\n",
-             "peer bug 9: unit 4, three waiters, min 2: wait, and say why");
+             "unit 4, three waiters, min 2: wait, and say why");
 }
 
 static void test_unit_five(void)
@@ -121,7 +121,7 @@ static void test_unit_five(void)
              "0.003 d joins -> d: park; a: open 1\n"
              "0.004 e joins -> e: park\n"
              "3.500 a STORE_READY -> a: world 1, 0 of 4; b: world 1, 1 of 4; c: world 1, 2 of 4; d: world 1, 3 of 4\n",
-             "peer bug 10: min 2, max 5, unit 2, five waiters: a world of 4, one spare");
+             "min 2, max 5, unit 2, five waiters: a world of 4, one spare");
 }
 
 static void test_six_nodes(void)
@@ -166,7 +166,7 @@ static void test_node_ranks(void)
              "0.002 c joins -> c: park\n"
              "0.003 d joins -> d: park; c: open 1\n"
              "0.010 c STORE_READY -> a: world 1, 1 of 4; b: world 1, 2 of 4; c: world 1, 0 of 4; d: world 1, 3 of 4\n",
-             "peer bug 21: nodes with a node rank come first, by number; 10 after 2");
+             "nodes with a node rank come first, by number; 10 after 2");
 }
 
 static void test_replacement(void)
@@ -211,7 +211,7 @@ static void test_silence(void)
     SAY(10001, 'a', STOPPED);
     story_is("8.600 time -> close b; a: stop 1\n"
              "10.001 a STOPPED -> a: open 2\n",
-             "peer bug 15: a silent node is lost after five intervals");
+             "a silent node is lost after five intervals");
 }
 
 static void test_own_pause(void)

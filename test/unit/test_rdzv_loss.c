@@ -12,7 +12,7 @@ static void test_budget(void)
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
              "5.002 b STOPPED -> a: open 2\n"
              "5.003 a STORE_READY -> a: world 2, 0 of 2, restart 1; b: world 2, 1 of 2, restart 1\n",
-             "peer bug 16: the restart count is global and charged when the round is closed");
+             "the restart count is global and charged when the round is closed");
 }
 
 static void test_budget_used_up(void)
@@ -29,7 +29,7 @@ static void test_budget_used_up(void)
         "5.002 b STOPPED -> a: end 7; b: end 7\n"
         "  # the restart budget is used up (3 of 3): rank 3 on b failed: exit code; rank 3 on b failed: exit code\n"
         "5.003 b END_ACK -> over\n",
-        "peer bug 24: no restart left, the root cause is the earliest failure");
+        "no restart left, the root cause is the earliest failure");
 }
 
 /* The news of the first failure comes last. */
@@ -45,7 +45,7 @@ static void test_cause_by_time(void)
         "5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
         "5.020 b STOPPED -> a: end 7; b: end 7\n"
         "  # the restart budget is used up (3 of 3): rank 2 on b failed: exit code; rank 2 on b failed: exit code\n",
-        "peer bug 24: the cause is what failed first on the coordinator's clock, not what was heard first");
+        "the cause is what failed first on the coordinator's clock, not what was heard first");
 }
 
 /* Who replaces a lost node neither begins at 0 nor gives the job new restarts. */
@@ -71,7 +71,7 @@ static void test_budget_of_replacement(void)
              "6.301 a STORE_READY -> a: world 3, 0 of 2, restart 1; c: world 3, 1 of 2, restart 1\n"
              "7.000 c WORKER_FAILED -> a: stop 3; c: stop 3\n"
              "7.001 c STOPPED -> a: end 9; c: end 9\n",
-             "peer bug 16: a replacement has the job's restart count, and its limit");
+             "a replacement has the job's restart count, and its limit");
 }
 
 static void test_no_budget_0(void)
@@ -215,7 +215,7 @@ static void test_leave(void)
     story_is("5.000 b LEAVING -> b: goodbye; a: stop 1; b: stop 1; c: stop 1\n"
              "5.020 b STOPPED -> a: open 2\n"
              "5.021 a STORE_READY -> a: world 2, 0 of 2; b: park; c: world 2, 1 of 2\n",
-             "peer bug 2: a node that leaves is answered at once, the others go on");
+             "a node that leaves is answered at once, the others go on");
 }
 
 static void test_exit_barrier(void)
@@ -224,7 +224,7 @@ static void test_exit_barrier(void)
     ALL(5000, "ac", SUCCEEDED);
     story_closed(&s, 5010, 'b');
     U(5200);
-    story_is("5.110 time -> a: stop 1; c: stop 1\n", "peer bug 17: nobody waits for a node that is dead");
+    story_is("5.110 time -> a: stop 1; c: stop 1\n", "nobody waits for a node that is dead");
 }
 
 static void test_lost_after_success(void)
@@ -273,7 +273,7 @@ static void test_hole(void)
              "0.103 time -> a: stop 1; b: stop 1\n"
              "0.301 b STOPPED -> a: open 2\n"
              "0.302 a STORE_READY -> a: world 2, 0 of 2; b: world 2, 1 of 2\n",
-             "peer bug 3: a joiner that dies between its seat and WORLD leaves no hole");
+             "a joiner that dies between its seat and WORLD leaves no hole");
 }
 
 static void test_lost_while_opening(void)

@@ -43,7 +43,7 @@ static void test_at_once(void)
              "5.002 b STOPPED -> a: end 1; b: end 1\n"
              "  # no restart: ImportError at t.py:3 after 0.9 s: a fault of the program or its command line, which "
              "would come again (--restart-policy=always restarts all the same); rank 1 on a failed: exit code\n",
-             "peer bug: an import error burns no restart");
+             "an import error burns no restart");
     pair(&s, 2, 2);
     FAIL(5000, 'a', 1);
     IMPORT(5001, 'a');

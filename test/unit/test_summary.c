@@ -1,4 +1,5 @@
-/* The report as text, compared with test/data/summary/NAME.txt.  SUMMARY_WRITE=1 writes them anew: read the difference.
+/* The report as text, compared with the files of test/data/summary.  SUMMARY_WRITE=1 writes them anew: read the
+ * difference.
  */
 #include "failure/summary.h"
 #include "util/text.h"

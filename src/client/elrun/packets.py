@@ -1,4 +1,5 @@
-"""What this module and the agent say to each other (src/snapshot/wmsg.h), and the page that both map (src/snapshot/page.h)."""
+"""What this module and the agent say to each other (src/snapshot/worker_msg.h), and the status page that both map
+(src/snapshot/worker_status.h)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .texts import cut
 from .tree import Misfit, Refused
 from .values import torch
 
-MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/snapshot/keeper_restore.c)
+MISFIT = "what was saved does not fit what "  # begins what other ranks are told of one (src/snapshot/slot_table_restore.c)
 EVENTS_MAX = 1000  # that nobody has asked for: the oldest go
 STEP_MAX = 10**15 - 1  # what a checkpoint can be called (CKPT_STEP_MAX of src/ckpt/layout.h)
 SAMPLES_MAX = (1 << 63) - 2

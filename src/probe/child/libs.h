@@ -1,4 +1,4 @@
-/* Which libraries are opened: those that the job will open (spec order: the option; beside the job's Python; where the
+/* Which libraries are opened: those that the job will open (in this order: the option; beside the job's Python; where the
  * loader looks). */
 #ifndef CHILD_LIBS_H
 #define CHILD_LIBS_H
