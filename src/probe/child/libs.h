@@ -1,5 +1,5 @@
-/* Which libraries are opened: those that the job will open (in this order: the option; beside the job's Python; where the
- * loader looks). */
+/* Which libraries are opened: those that the job will open (in this order: the option; beside the job's Python; where
+ * the loader looks). */
 #ifndef CHILD_LIBS_H
 #define CHILD_LIBS_H
 #include "child.h"
