@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "ckpt/check.h"
+#include "ckpt/hint.h"
 #include "snapshot/commit.h"
 #include "util/parse.h"
 
@@ -115,28 +116,6 @@ static int find_newest(const struct ckpt_fs *fs, enum ckpt_layout layout, const 
     }
 }
 
-/* A step of this layout that is not there; what a framework has written there means something else. */
-static bool names_nothing(const struct ckpt_fs *fs, const char *file, enum ckpt_layout layout)
-{
-    struct el_mem mem = EL_MEM_INIT(4096);
-    char *text = NULL, name[CKPT_PATH_MAX];
-    size_t n;
-    uint64_t number;
-    enum ckpt_layout of;
-    int64_t step = -1;
-    struct fs_stat st;
-    if (fs_read_small(fs, file, CKPT_PATH_MAX, &mem, &text, &n) < 0)
-        return false;
-    text[n && text[n - 1] == '\n' ? n - 1 : n] = 0;
-    if (strcmp(file, CKPT_TRACKER_FILE) != 0)
-        step = ckpt_step_of(text, &of, &step) && of == layout ? step : -1;
-    else if (el_parse_u64(text, &number) == 0 && number <= CKPT_STEP_MAX)
-        step = (int64_t)number;
-    el_free(&mem, text);
-    ckpt_step_name(layout, step < 0 ? 0 : step, name);
-    return step >= 0 && fs->stat(fs->ctx, name, &st) == -ENOENT;
-}
-
 static int remove_hint(const struct ckpt_fs *fs, const char *file, struct el_err *e)
 {
     int r = fs->remove(fs->ctx, file);
@@ -150,7 +129,8 @@ static int mend_hint(const struct ckpt_fs *fs, const char *file, enum ckpt_layou
                      struct el_err *e)
 {
     int64_t newest, named = -1;
-    if (!names_nothing(fs, file, layout))
+    enum ckpt_layout of;
+    if (!hint_dangles(fs, file, &of) || of != layout)
         return 0;
     for (int tries = 0; tries < HINT_TRIES; tries++, named = newest) {
         char nonce[CKPT_NONCE_MAX];
