@@ -32,15 +32,15 @@ struct scan_entry {
     char *name; /* below the root */
     enum scan_state state;
     enum ckpt_format format;
-    int64_t step;        /* -1: unknown */
-    int64_t changed_sec; /* when it was committed, else when a file of it was written last */
+    int64_t step;              /* -1: unknown */
+    int64_t changed_sec;       /* when it was committed, else when a file of it was written last */
     uint64_t created, lineage; /* as its manifest says; 0 */
     uint64_t world, bytes;
     size_t files;
     struct rank_sets sets;    /* of a checkpoint that is not elrun's own */
     struct usual_files usual; /* the same, unless it is of a hub */
     bool lastwords, pinned, leased, latest;
-    bool part; /* one node's: inspect_is_part() */
+    bool part;              /* one node's: inspect_is_part() */
     bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
     char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */
     char *run_id;           /* "" if nobody says */

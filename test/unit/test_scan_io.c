@@ -245,7 +245,8 @@ static bool survives(struct memfs *m)
     for (size_t i = 0; i < s.n; i++)
         good &= s.v[i].state == SCAN_VALID || s.v[i].state == SCAN_STAGE;
     scan_close(&s);
-    return good && gc(&fs, &e) == 0 && strcmp(hints(m), "step-000000100 -") == 0 && holds(m, "100 valid; 500 valid; ") && fs.stat(m, CKPT_TRASH_DIR, &st) < 0;
+    return good && gc(&fs, &e) == 0 && strcmp(hints(m), "step-000000100 -") == 0 &&
+           holds(m, "100 valid; 500 valid; ") && fs.stat(m, CKPT_TRASH_DIR, &st) < 0;
 }
 
 static void test_gc(void)
@@ -409,7 +410,8 @@ static void test_meanwhile(void)
         const char *said, *left, *latest;
     } cases[] = {
         {begin_anew, "10: was written anew meanwhile; 20: goes; ", "10 valid; 30 valid; ", "step-000000010 -"},
-        {same_again, "10: is the latest one meanwhile; 20: goes; ", "10 stage; 10 valid; 30 valid; ", "step-000000010 -"},
+        {same_again, "10: is the latest one meanwhile; 20: goes; ", "10 stage; 10 valid; 30 valid; ",
+         "step-000000010 -"},
         {pin_it, "10: pinned; 20: goes; ", "10 valid; 30 valid; ", "step-000000030 -"},
         {lease_it, "10: being read; 20: goes; ", "10 valid; 30 valid; ", "step-000000030 -"},
         {go_back, "10: the newest one is another meanwhile; 20: the newest one is another meanwhile; ",

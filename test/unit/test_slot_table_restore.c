@@ -102,7 +102,7 @@ static void test_late(void)
     ok(found(SLOT_TABLE_DO_CHOOSE) && holds(1, 3), "the next round asks again, for what is still there");
 }
 
-/* An alarm has interrupted its restore(), and it asks again when the others have read: nobody else's word is to come. */
+/* An alarm has interrupted its restore(), and it asks again when the others have read. */
 static void test_asked_again(void)
 {
     open_keeper(2, 64 * MIB);
