@@ -92,9 +92,9 @@ static int discard(struct gc *g, const struct scan *s, const struct scan_entry *
     const char *last = strrchr(x->name, '/');
     snprintf(parent, sizeof parent, "%.*s", last ? (int)(last - x->name) : 0, x->name);
     snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%.32s", last ? last + 1 : x->name, g->nonce);
-    int r = g->fs->mkdir(g->fs->ctx, CKPT_TRASH_DIR);
-    if (r >= 0 || r == -EEXIST)
-        r = g->fs->rename(g->fs->ctx, x->name, trash, false);
+    int r = fs_move_into(g->fs, x->name, CKPT_TRASH_DIR, trash);
+    if (r == 1)
+        return 0;
     if (r >= 0 && x->state == SCAN_VALID && !scan_is_same(s, g->fs, x, trash, &other) && other &&
         g->fs->rename(g->fs->ctx, trash, x->name, false) >= 0)
         *why = "was written anew meanwhile";

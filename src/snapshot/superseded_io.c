@@ -22,14 +22,9 @@ int superseded_move(const struct ckpt_fs *fs, const char *path, const char *dir,
     ssize_t got = getrandom(&chance, sizeof chance, 0);
     (void)got; /* it only has to be a name that is not there */
     snprintf(to, CKPT_PATH_MAX, "%s/%.200s.%016" PRIx64, dir, slash ? slash + 1 : path, chance);
-    int r = fs->rename(fs->ctx, path, to, false);
-    if (r == -ENOENT) {
-        struct fs_stat st;
-        if (fs->stat(fs->ctx, path, &st) == -ENOENT)
-            return to[0] = 0;
-        r = fs->mkdir(fs->ctx, dir);
-        r = r < 0 && r != -EEXIST ? r : fs->rename(fs->ctx, path, to, false);
-    }
+    int r = fs_move_into(fs, path, dir, to);
+    if (r == 1)
+        return to[0] = 0;
     if (r >= 0)
         r = fs->sync_dir(fs->ctx, dir);
     if (r >= 0)

@@ -478,6 +478,33 @@ static void test_pointing(void)
     memfs_free(&m);
 }
 
+static int (*rename_of_memfs)(void *ctx, const char *from, const char *to, bool replace);
+static bool emptied;
+
+static int rename_raced(void *ctx, const char *from, const char *to, bool replace)
+{
+    struct ckpt_fs fs = memfs_table(ctx);
+    if (!emptied && strncmp(to, CKPT_TRASH_DIR, strlen(CKPT_TRASH_DIR)) == 0)
+        emptied = gc_remove(&fs, CKPT_TRASH_DIR) == 0;
+    return rename_of_memfs(ctx, from, to, replace);
+}
+
+/* Another gc deletes the trash at the moment in which this one wants to move something there. */
+static void test_two_gcs(void)
+{
+    static struct memfs m;
+    struct el_err e = {0};
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    make(&fs, 10, "a", 10, true);
+    make(&fs, 20, "a", 20, true);
+    rename_of_memfs = fs.rename;
+    fs.rename = rename_raced;
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(emptied && holds(&m, "20 valid; "), "what is said to be deleted is");
+    memfs_free(&m);
+}
+
 /* A job whose other node lacks the newest goes back to the one before it. */
 static void test_parts(void)
 {
@@ -628,6 +655,7 @@ int main(void)
     test_proof();
     test_meanwhile();
     test_pointing();
+    test_two_gcs();
     test_parts();
     test_behind();
     test_verify();
