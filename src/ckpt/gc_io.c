@@ -105,11 +105,13 @@ static int discard(struct gc *g, const struct scan *s, const struct scan_entry *
     return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", x->name, e) : 0;
 }
 
-/* What an earlier gc, or a commit, has put there and not deleted. */
+/* What an earlier gc, or a commit, has put there and not deleted.  What comes there meanwhile is left to whoever has
+ * put it there. */
 static int empty_trash(struct gc *g, struct el_err *e)
 {
     int r = gc_remove(g->fs, CKPT_TRASH_DIR);
-    return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", CKPT_TRASH_DIR, e) : 0;
+    return r < 0 && r != -ENOENT && r != -ENOTEMPTY && r != -EEXIST ? fs_fail(g->fs, r, "delete", CKPT_TRASH_DIR, e)
+                                                                    : 0;
 }
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */

@@ -489,6 +489,16 @@ static int rename_raced(void *ctx, const char *from, const char *to, bool replac
     return rename_of_memfs(ctx, from, to, replace);
 }
 
+static int (*remove_of_memfs)(void *ctx, const char *path);
+
+static int remove_raced(void *ctx, const char *path)
+{
+    struct ckpt_fs fs = memfs_table(ctx);
+    if (strcmp(path, CKPT_TRASH_DIR) == 0)
+        fs.mkdir(ctx, CKPT_TRASH_DIR "/step-000000007.x");
+    return remove_of_memfs(ctx, path);
+}
+
 /* Another gc deletes the trash at the moment in which this one wants to move something there. */
 static void test_two_gcs(void)
 {
@@ -502,6 +512,12 @@ static void test_two_gcs(void)
     fs.rename = rename_raced;
     is_num(gc(&fs, &e), 0, e.text);
     ok(emptied && holds(&m, "20 valid; "), "what is said to be deleted is");
+    make(&fs, 30, "a", 30, true);
+    fs = memfs_table(&m);
+    remove_of_memfs = fs.remove;
+    fs.remove = remove_raced;
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "30 valid; "), "nor is it wrong that a job moves something there when it has just been emptied");
     memfs_free(&m);
 }
 
