@@ -73,11 +73,21 @@ static int prove_count(struct teller *t, const struct scan_entry *newest, const 
     return 0;
 }
 
+/* One of its run that the job has not gone back behind is newer: then it is proved as one node's part. */
+static bool is_second(const struct scan *s, const struct scan_entry *x)
+{
+    for (size_t i = (size_t)(x - s->v) + 1; i < s->n; i++)
+        if (s->v[i].state == SCAN_VALID && !s->v[i].behind && s->v[i].run == x->run)
+            return true;
+    return false;
+}
+
 /* Nothing is deleted because of a newer one that is not whole.  Every byte is read, also without --deep: headers alone
  * say nothing of what lies behind them, and what is deleted cannot be asked any more. */
 static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
 {
     struct teller *t = ctx;
+    const char *which = is_second(t->s, newest) ? "one before the newest" : "newest";
     struct ckpt_call *c = t->c;
     struct inspect l;
     struct verify v;
@@ -88,7 +98,7 @@ static int prove(void *ctx, const struct scan_entry *newest, struct el_err *e)
     ckpt_verifier_end(c);
     if (!r && (v.verdict || l.why.status))
         r = ckpt_fail(e, v.verdict ? v.verdict : CKPT_INCOMPLETE,
-                      "nothing is deleted: the newest checkpoint, %s, is %s: %s%s%s", newest->name,
+                      "nothing is deleted: the %s checkpoint, %s, is %s: %s%s%s", which, newest->name,
                       v.alone && v.alone == v.findings_n ? "unproved"
                                                          : ckpt_verdict_word(v.verdict ? v.verdict : CKPT_INCOMPLETE),
                       v.findings ? v.findings->file : "", v.findings && *v.findings->file ? ": " : "",
@@ -141,6 +151,7 @@ int ckpt_gc(struct ckpt_call *c, struct el_err *e)
                    .run_id = c->conf->run_id,
                    .nonce = c->nonce,
                    .prove = prove,
+                   .replace = commit_replace,
                    .each = cmd_ckpt_gc_tell,
                    .ctx = &t};
     if (!r) {

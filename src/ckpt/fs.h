@@ -51,6 +51,10 @@ int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *
 int fs_open_fresh(const struct ckpt_fs *fs, const char *path);
 int fs_read_fresh(const struct ckpt_fs *fs, const char *path, int *file, uint64_t at, void *to, size_t n);
 
+/* Renames path to `to`, a name in dir, which is made if it is not there, also where another process removes it at this
+ * moment.  0; 1: there is no path (any more); or -errno.  Nothing is synced. */
+int fs_move_into(const struct ckpt_fs *fs, const char *path, const char *dir, const char *to);
+
 /* The whole of a small file, at most `max` bytes (more: -EFBIG); ends with a 0 that is not counted.  *text is the
  * caller's, by el_free(mem).  0 or -errno. */
 int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct el_mem *mem, char **text, size_t *n);

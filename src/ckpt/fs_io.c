@@ -8,6 +8,7 @@
 
 #define STALE_PAUSE EL_MS(100)
 #define STALE_TRIES (EL_SEC(30) / STALE_PAUSE)
+#define MOVE_TRIES  10
 
 int fs_fail(const struct ckpt_fs *fs, int result, const char *what, const char *path, struct el_err *e)
 {
@@ -75,4 +76,21 @@ int fs_read_small(const struct ckpt_fs *fs, const char *path, size_t max, struct
     *text = to;
     *n = (size_t)st.bytes;
     return 0;
+}
+
+int fs_move_into(const struct ckpt_fs *fs, const char *path, const char *dir, const char *to)
+{
+    int r = -ENOENT;
+    for (int tries = 0; tries < MOVE_TRIES; tries++) {
+        struct fs_stat st;
+        r = fs->rename(fs->ctx, path, to, false);
+        if (r != -ENOENT)
+            return r;
+        if (fs->stat(fs->ctx, path, &st) == -ENOENT)
+            return 1;
+        int made = fs->mkdir(fs->ctx, dir);
+        if (made < 0 && made != -EEXIST)
+            return made;
+    }
+    return r;
 }

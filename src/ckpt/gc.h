@@ -12,9 +12,13 @@ struct gc {
     bool foreign;       /* also runs other than the one that committed last; each for itself */
     const char *run_id; /* the run that is meant; NULL: the one that committed last */
     const char *nonce;
-    /* Before anything goes: that the newest of a run, because of which its older ones go, is whole.  -1 and *e: it is
-     * not, or cannot be read, and nothing is deleted at all.  NULL: the caller knows. */
+    /* Before anything goes: that the newest of a run, because of which its older ones go, is whole, and of one node's
+     * parts also the one before it.  -1 and *e: it is not, or cannot be read, and nothing is deleted at all.  NULL: the
+     * caller knows. */
     int (*prove)(void *ctx, const struct scan_entry *x, struct el_err *e);
+    /* Writes a small file so that it is there whole or not at all: commit_replace(). */
+    int (*replace)(const struct ckpt_fs *fs, const char *path, const char *nonce, const void *text, size_t n,
+                   struct el_err *e);
     /* tells what happens to an entry, why NULL: it goes (a stage, too). */
     void (*each)(void *ctx, const struct scan_entry *x, const char *why);
     void *ctx;
@@ -23,7 +27,11 @@ struct gc {
     uint64_t bytes;
 };
 
-/* The scan's valid entries are checked; those that prove() was asked about are marked there.  -1: something is not
+/* What was chosen stays if it, or what it would go because of, is not what it was any more when its turn comes, or if
+ * it is pinned or read now.  Hints, `latest` and Megatron's tracker, name the newest of its run before what they name
+ * goes, and at the end the newest of all if they name nothing.
+ *
+ * The scan's valid entries are checked; those that prove() was asked about are marked there.  -1: something is not
  * whole, or could not be deleted: *e names it; what was deleted before is gone. */
 int gc_run(struct gc *g, struct scan *s, struct el_err *e);
 

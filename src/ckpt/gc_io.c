@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "ckpt/file_kinds.h"
+#include "ckpt/hint.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 /* --- deleting ----------------------------------------------------------------------------------------------------- */
@@ -81,28 +83,35 @@ int gc_remove(const struct ckpt_fs *fs, const char *path)
     }
 }
 
-/* Out of sight at once, and for good also after a loss of power; only then its bytes. */
-static int discard(struct gc *g, const struct scan_entry *x, struct el_err *e)
+/* Out of sight at once, and for good also after a loss of power; only then its bytes.  *why: it stays after all, for it
+ * was written anew since it was looked at. */
+static int discard(struct gc *g, const struct scan *s, const struct scan_entry *x, const char **why, struct el_err *e)
 {
+    bool other = false;
     char trash[CKPT_PATH_MAX], parent[CKPT_PATH_MAX];
     const char *last = strrchr(x->name, '/');
     snprintf(parent, sizeof parent, "%.*s", last ? (int)(last - x->name) : 0, x->name);
     snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%.32s", last ? last + 1 : x->name, g->nonce);
-    int r = g->fs->mkdir(g->fs->ctx, CKPT_TRASH_DIR);
-    if (r >= 0 || r == -EEXIST)
-        r = g->fs->rename(g->fs->ctx, x->name, trash, false);
+    int r = fs_move_into(g->fs, x->name, CKPT_TRASH_DIR, trash);
+    if (r == 1)
+        return 0;
+    if (r >= 0 && x->state == SCAN_VALID && !scan_is_same(s, g->fs, x, trash, &other) && other &&
+        g->fs->rename(g->fs->ctx, trash, x->name, false) >= 0)
+        *why = "was written anew meanwhile";
     if (r >= 0)
         r = g->fs->sync_dir(g->fs->ctx, parent);
-    if (r >= 0)
+    if (r >= 0 && !*why)
         r = gc_remove(g->fs, trash);
     return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", x->name, e) : 0;
 }
 
-/* What an earlier gc, or a commit, has put there and not deleted. */
+/* What an earlier gc, or a commit, has put there and not deleted.  What comes there meanwhile is left to whoever has
+ * put it there. */
 static int empty_trash(struct gc *g, struct el_err *e)
 {
     int r = gc_remove(g->fs, CKPT_TRASH_DIR);
-    return r < 0 && r != -ENOENT ? fs_fail(g->fs, r, "delete", CKPT_TRASH_DIR, e) : 0;
+    return r < 0 && r != -ENOENT && r != -ENOTEMPTY && r != -EEXIST ? fs_fail(g->fs, r, "delete", CKPT_TRASH_DIR, e)
+                                                                    : 0;
 }
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
@@ -160,6 +169,25 @@ static struct scan_entry *newest_of(struct scan *s, const struct scan_entry *x)
     return newest;
 }
 
+/* Of one node's parts: what the job goes back to where another node has lost the newest, if that stays. */
+static struct scan_entry *second_of(struct scan *s, const struct retain_item *items, const struct scan_entry *newest)
+{
+    struct scan_entry *second = NULL;
+    for (size_t i = 0; i < s->n && &s->v[i] != newest; i++)
+        if (s->v[i].state == SCAN_VALID && !s->v[i].behind && s->v[i].run == newest->run)
+            second = items[i].why ? &s->v[i] : NULL;
+    return newest->part ? second : NULL;
+}
+
+static int prove_once(struct gc *g, struct scan_entry *x, struct el_err *e)
+{
+    if (x && !x->proved && g->prove(g->ctx, x, e))
+        return -1;
+    if (x)
+        x->proved = true;
+    return 0;
+}
+
 static int prove_all(struct gc *g, struct scan *s, const struct retain_item *items, struct el_err *e)
 {
     for (size_t i = 0; g->prove && i < s->n; i++) {
@@ -168,9 +196,8 @@ static int prove_all(struct gc *g, struct scan *s, const struct retain_item *ite
             continue;
         struct scan_entry *newest = newest_of(s, x);
         assert(newest && newest != x);
-        if (!newest->proved && g->prove(g->ctx, newest, e))
+        if (prove_once(g, newest, e) || prove_once(g, second_of(s, items, newest), e))
             return -1;
-        newest->proved = true;
     }
     return 0;
 }
@@ -218,6 +245,103 @@ static int keep_lone(struct gc *g, struct scan *s, struct retain_item *items, st
     return r;
 }
 
+/* --- hints -------------------------------------------------------------------------------------------------------- */
+
+static const char *const hint_files[] = {CKPT_LATEST_FILE, CKPT_TRACKER_FILE};
+
+/* What it says where it names x; "": it cannot, the tracker is for Megatron's names. */
+static void hint_of(const char *file, const struct scan_entry *x, char text[CKPT_PATH_MAX])
+{
+    enum ckpt_layout layout;
+    int64_t step;
+    text[0] = 0;
+    if (strcmp(file, CKPT_TRACKER_FILE) != 0)
+        snprintf(text, CKPT_PATH_MAX, "%s", x->name);
+    else if (ckpt_step_of(x->name, &layout, &step) && layout == CKPT_LAYOUT_MEGATRON)
+        snprintf(text, CKPT_PATH_MAX, "%lld", (long long)step);
+}
+
+static int write_hint(const struct gc *g, const char *file, const struct scan_entry *newest, struct el_err *e)
+{
+    char text[CKPT_PATH_MAX + 1];
+    hint_of(file, newest, text);
+    size_t n = strlen(text);
+    if (!n)
+        return 0;
+    text[n] = '\n';
+    return g->replace(g->fs, file, g->nonce, text, n + 1, e);
+}
+
+/* A commit that was killed has made the newest, and not yet written which one that is. */
+static int point_away(const struct gc *g, const struct scan_entry *x, const struct scan_entry *newest, struct el_err *e)
+{
+    char now[CKPT_PATH_MAX], its[CKPT_PATH_MAX];
+    for (size_t i = 0; i < COUNT_OF(hint_files); i++) {
+        hint_read(g->fs, hint_files[i], now);
+        hint_of(hint_files[i], x, its);
+        if (*its && strcmp(now, its) == 0 && write_hint(g, hint_files[i], newest, e))
+            return -1;
+    }
+    return 0;
+}
+
+static int mend_hints(const struct gc *g, const struct scan *s, struct el_err *e)
+{
+    const struct scan_entry *newest = s->marked ? scan_newest(s) : NULL;
+    enum ckpt_layout layout;
+    for (size_t i = 0; newest && i < COUNT_OF(hint_files); i++)
+        if (hint_dangles(g->fs, hint_files[i], &layout) && scan_is_same(s, g->fs, newest, newest->name, NULL) &&
+            write_hint(g, hint_files[i], newest, e))
+            return -1;
+    return 0;
+}
+
+/* --- what jobs have done meanwhile -------------------------------------------------------------------------------- */
+
+/* Another one stands under the name of one that x would go because of. */
+static bool is_newest_gone(const struct gc *g, struct scan *s, const struct scan_entry *x)
+{
+    const struct scan_entry *newest = newest_of(s, x);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct scan_entry *y = &s->v[i];
+        if ((y == newest || (y->proved && y->run == x->run)) && !scan_is_same(s, g->fs, y, y->name, NULL))
+            return true;
+    }
+    return !newest;
+}
+
+/* Since the scan the newest was read, every byte of it, which takes minutes. */
+static const char *why_now(const struct gc *g, struct scan *s, const struct scan_entry *x)
+{
+    char latest[CKPT_PATH_MAX];
+    bool pinned, leased, other;
+    if (x->state != SCAN_VALID && x->state != SCAN_ASIDE)
+        return NULL;
+    if (is_newest_gone(g, s, x))
+        return "the newest one is another meanwhile";
+    scan_hold(s, g->fs, x, &pinned, &leased);
+    if (pinned || leased)
+        return pinned ? "pinned" : "being read";
+    if (x->state == SCAN_ASIDE)
+        return NULL;
+    if (!scan_is_same(s, g->fs, x, x->name, &other))
+        return other ? "was written anew meanwhile" : "was taken away meanwhile";
+    hint_read(g->fs, CKPT_LATEST_FILE, latest);
+    if (!x->latest && strcmp(latest, x->name) == 0)
+        return "is the latest one meanwhile";
+    return NULL;
+}
+
+/* Where there is no room to write a hint, that one stays; the others make room. */
+static int gc_delete(struct gc *g, struct scan *s, const struct scan_entry *x, const char **why, struct el_err *e)
+{
+    struct el_err unwritten = {0};
+    *why = why_now(g, s, x);
+    if (!*why && x->state == SCAN_VALID && point_away(g, x, newest_of(s, x), &unwritten))
+        *why = "`latest` names it, and cannot be written";
+    return *why ? 0 : discard(g, s, x, why, e);
+}
+
 int gc_run(struct gc *g, struct scan *s, struct el_err *e)
 {
     struct retain_item *items = el_alloc(g->mem, s->n * sizeof *items);
@@ -233,7 +357,7 @@ int gc_run(struct gc *g, struct scan *s, struct el_err *e)
         const struct scan_entry *x = &s->v[i];
         const char *why = why_stays(s, x, &items[i]);
         if (!why && !g->dry_run)
-            r = discard(g, x, e);
+            r = gc_delete(g, s, x, &why, e);
         if (r)
             break;
         g->gone += !why;
@@ -243,5 +367,6 @@ int gc_run(struct gc *g, struct scan *s, struct el_err *e)
             g->each(g->ctx, x, why);
     }
     el_free(g->mem, items);
-    return r || g->dry_run ? r : empty_trash(g, e);
+    r = r || g->dry_run ? r : empty_trash(g, e);
+    return r || g->dry_run ? r : mend_hints(g, s, e);
 }

@@ -32,13 +32,15 @@ struct scan_entry {
     char *name; /* below the root */
     enum scan_state state;
     enum ckpt_format format;
-    int64_t step;        /* -1: unknown */
-    int64_t changed_sec; /* when it was committed, else when a file of it was written last */
+    int64_t step;              /* -1: unknown */
+    int64_t changed_sec;       /* when it was committed, else when a file of it was written last */
+    uint64_t created, lineage; /* as its manifest says; 0 */
     uint64_t world, bytes;
     size_t files;
     struct rank_sets sets;    /* of a checkpoint that is not elrun's own */
     struct usual_files usual; /* the same, unless it is of a hub */
     bool lastwords, pinned, leased, latest;
+    bool part;              /* one node's: inspect_is_part() */
     bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
     char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */
     char *run_id;           /* "" if nobody says */
@@ -53,12 +55,20 @@ struct scan {
     struct scan_entry *v; /* by step, then by name */
     size_t n, room;
     bool marked; /* the root is elrun's */
+    int64_t now_sec;
     char latest[CKPT_PATH_MAX];
 };
 
 /* now_sec: the time of day.  -1: the root cannot be read.  scan_close() also then. */
 int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e);
 void scan_close(struct scan *s);
+
+/* Looks again, at any later time: under this path (of its name, or of where that was moved to) still is what was found
+ * there.  *other, may be NULL: something else that is whole by its manifest is. */
+bool scan_is_same(const struct scan *s, const struct ckpt_fs *fs, const struct scan_entry *x, const char *path,
+                  bool *other);
+/* The same of pins and leases. */
+void scan_hold(const struct scan *s, const struct ckpt_fs *fs, const struct scan_entry *x, bool *pinned, bool *leased);
 
 /* The newest valid one of the run that committed last, of those that are not behind if there are any, or NULL. */
 const struct scan_entry *scan_newest(const struct scan *s);

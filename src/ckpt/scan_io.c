@@ -113,6 +113,9 @@ static int take_checkpoint(struct scan_walk *w, const char *name)
         x->bytes = l.bytes;
         x->files = l.n;
         x->changed_sec = known && m->created ? (int64_t)m->created : l.changed_sec;
+        x->created = known ? m->created : 0;
+        x->lineage = known ? manifest_lineage(m) : 0;
+        x->part = inspect_is_part(&l);
         x->world = known ? m->world : 0;
         x->lastwords = known && m->lastwords;
         if (known)
@@ -285,6 +288,30 @@ static int lease_entry(void *arg, const char *name, enum fs_kind kind)
     return 0;
 }
 
+void scan_hold(const struct scan *s, const struct ckpt_fs *fs, const struct scan_entry *x, bool *pinned, bool *leased)
+{
+    struct scan_entry one = {.name = x->name, .state = x->state};
+    struct scan only = {.v = &one, .n = 1};
+    struct scan_walk w = {.s = &only, .fs = fs, .now_sec = s->now_sec};
+    fs->list(fs->ctx, CKPT_PIN_DIR, pin_entry, &w);
+    fs->list(fs->ctx, CKPT_LEASE_DIR, lease_entry, &w);
+    *pinned = one.pinned;
+    *leased = one.leased;
+}
+
+bool scan_is_same(const struct scan *s, const struct ckpt_fs *fs, const struct scan_entry *x, const char *path,
+                  bool *other)
+{
+    struct checked c;
+    struct el_err e = {0};
+    bool whole = check_open(&c, fs, s->mem, path, &e) == 0;
+    bool same = whole && c.m.created == x->created && manifest_lineage(&c.m) == x->lineage;
+    check_close(&c);
+    if (other)
+        *other = whole && !same;
+    return same;
+}
+
 /* --- a root ------------------------------------------------------------------------------------------------------- */
 
 static int scan_by_step(const void *a, const void *b)
@@ -342,7 +369,7 @@ static void read_latest(struct scan_walk *w)
 
 int scan_open(struct scan *s, const struct ckpt_fs *fs, struct el_mem *mem, int64_t now_sec, struct el_err *e)
 {
-    *s = (struct scan){.mem = mem};
+    *s = (struct scan){.mem = mem, .now_sec = now_sec};
     struct scan_walk w = {.s = s, .fs = fs, .now_sec = now_sec, .e = e};
     read_latest(&w);
     int r = is_hub(fs, "") ? take_hub(&w, "") : fs->list(fs->ctx, "", root_entry, &w);

@@ -156,15 +156,14 @@ int commit_mark(const struct commit *c, struct el_err *e)
     return commit_replace(c->fs, CKPT_MARK_FILE, c->nonce, MARK, strlen(MARK), e);
 }
 
-/* Out of the way, for good: what is not synced could come back beside what takes its place. */
+/* Out of the way, for good: what is not synced could come back beside what takes its place.  Perhaps a gc has done so
+ * meanwhile. */
 static int move_away(const struct commit *c, const char *path, struct el_err *e)
 {
     char trash[CKPT_PATH_MAX];
     if (snprintf(trash, sizeof trash, CKPT_TRASH_DIR "/%.200s.%s", path, c->nonce) >= (int)sizeof trash)
         return fs_fail(c->fs, -ENAMETOOLONG, "move away", path, e);
-    if (make_dirs(c->fs, CKPT_TRASH_DIR, e))
-        return -1;
-    int r = c->fs->rename(c->fs->ctx, path, trash, false);
+    int r = fs_move_into(c->fs, path, CKPT_TRASH_DIR, trash);
     if (r >= 0)
         r = c->fs->sync_dir(c->fs->ctx, "");
     return r < 0 ? fs_fail(c->fs, r, "move away", path, e) : 0;

@@ -198,7 +198,8 @@ static int tidy(struct disk *d, struct el_err *e)
                    .mem = &mem,
                    .rule = {.keep_last = d->conf.keep_last},
                    .run_id = d->conf.run_id,
-                   .nonce = d->about.nonce};
+                   .nonce = d->about.nonce,
+                   .replace = commit_replace};
     int r = scan_open(&s, &d->fs, &mem, (int64_t)time(NULL), e);
     for (size_t i = 0; !r && i < s.n; i++)
         if (s.v[i].state == SCAN_VALID && s.v[i].step > d->about.step && strcmp(s.v[i].run_id, d->conf.run_id) == 0)

@@ -5,7 +5,7 @@
 #include "ckpt/fs.h"
 #include "ckpt/layout.h"
 
-#define LOAD_LOOK_MAX   256u /* directories that are looked into: those with the highest steps */
+#define LOAD_LOOK_MAX   256u /* directories that are looked into: those that were written last */
 #define LOAD_WHY_MAX    200u
 #define LOAD_LEFT_MAX   (LOAD_WHY_MAX + 1)    /* names of parts */
 #define LOAD_RANK_BITS  4096u                 /* local ranks, a bit for each, */

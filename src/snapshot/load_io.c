@@ -12,6 +12,8 @@
 #include "util/snip.h"
 #include "util/sort.h"
 
+enum { LOAD_BROKEN_MAX = 16 };
+
 struct candidate {
     int64_t step;
     uint64_t created, lineage;
@@ -20,11 +22,16 @@ struct candidate {
     char why[LOAD_WHY_MAX + 1]; /* not; of one that is good, what nobody declares */
 };
 
+struct load_seen {
+    int64_t step;
+    uint64_t created; /* 0: nobody knows, or nobody has looked */
+};
+
 struct looking {
     const struct ckpt_fs *fs;
     struct el_mem *mem;
-    int64_t step[LOAD_LOOK_MAX]; /* the highest ones, in no order */
-    unsigned n;
+    struct load_seen *seen;
+    size_t n, room;
     enum ckpt_layout layout;
     bool any;
     uint64_t lacks_own[LOAD_LOOK_MAX][LOAD_RANK_WORDS]; /* of each step */
@@ -41,18 +48,49 @@ static int note_name(void *arg, const char *name, enum fs_kind kind)
     if ((kind != FS_DIR && kind != FS_LINK) || !ckpt_step_of(name, &layout, &step) || layout != l->layout)
         return 0;
     l->any = true;
-    unsigned at = l->n;
-    if (l->n < LOAD_LOOK_MAX) {
-        l->n++;
-    } else { /* instead of the lowest */
-        at = 0;
-        for (unsigned i = 1; i < l->n; i++)
-            at = l->step[i] < l->step[at] ? i : at;
-        if (l->step[at] >= step)
-            return 0;
+    if (l->n == l->room) {
+        size_t room = l->room ? 2 * l->room : LOAD_LOOK_MAX;
+        struct load_seen *seen = el_realloc(l->mem, l->seen, room * sizeof *seen);
+        if (!seen)
+            return -ENOMEM;
+        l->seen = seen;
+        l->room = room;
     }
-    l->step[at] = step;
+    l->seen[l->n++] = (struct load_seen){.step = step};
     return 0;
+}
+
+static int load_by_created(const void *a, const void *b)
+{
+    const struct load_seen *x = a, *y = b;
+    if (x->created != y->created)
+        return x->created > y->created ? -1 : 1;
+    return x->step != y->step ? (x->step > y->step ? -1 : 1) : 0;
+}
+
+/* Of more than are looked into: those that were written last.  A job that was begun anew writes steps below all that it
+ * has left, so the highest numbers say nothing.  What has no manifest that says when it was written is only there to be
+ * told of, and takes no more than a few places, of the highest steps. */
+static void load_cut(struct looking *l)
+{
+    size_t known = 0, broken;
+    if (l->n <= LOAD_LOOK_MAX)
+        return;
+    for (size_t i = 0; i < l->n; i++) {
+        char dir[CKPT_PATH_MAX];
+        struct checked c;
+        struct el_err e = {0};
+        ckpt_step_name(l->layout, l->seen[i].step, dir);
+        if (check_open(&c, l->fs, l->mem, dir, &e) == 0)
+            l->seen[i].created = c.m.created;
+        known += l->seen[i].created != 0;
+        check_close(&c);
+    }
+    el_sort(l->seen, l->n, sizeof *l->seen, load_by_created);
+    broken = l->n - known < LOAD_BROKEN_MAX ? l->n - known : LOAD_BROKEN_MAX;
+    if (known > LOAD_LOOK_MAX - broken)
+        memmove(&l->seen[LOAD_LOOK_MAX - broken], &l->seen[known], broken * sizeof *l->seen);
+    l->n = LOAD_LOOK_MAX;
 }
 
 /* "rank12": 12; another shard id comes behind all of these. */
@@ -177,7 +215,7 @@ static void put_lacks_own(const struct manifest *m, const struct load_want *want
 
 static void load_judge(struct looking *l, const struct load_want *want, unsigned at, struct candidate *to)
 {
-    int64_t step = l->step[at];
+    int64_t step = l->seen[at].step;
     char dir[CKPT_PATH_MAX];
     struct checked c;
     struct el_err why = {0};
@@ -253,11 +291,13 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
         l->mem = mem;
         l->layout = want->layout;
         r = fs->list(fs->ctx, "", note_name, l);
+        if (r >= 0)
+            load_cut(l);
     }
     for (unsigned i = 0; r >= 0 && i < l->n; i++)
         load_judge(l, want, i, &v[i]);
     if (r >= 0) {
-        load_choose(v, l->n, fs, out);
+        load_choose(v, (unsigned)l->n, fs, out);
         out->any = l->any;
     } else if (r != -ENOENT) {
         struct el_err e = {0};
@@ -265,6 +305,7 @@ void load_look(const struct ckpt_fs *fs, struct el_mem *mem, const struct load_w
         snprintf(out->why, sizeof out->why, "%.*s", (int)LOAD_WHY_MAX, e.text);
         out->any = true; /* perhaps */
     }
+    el_free(mem, l ? l->seen : NULL);
     el_free(mem, l);
     el_free(mem, v);
 }

@@ -69,9 +69,15 @@ static struct declaration *with_part(struct slot_table *k, const struct declarat
     return n;
 }
 
+/* The first one begins the list: what stands there already is of a declare() that was interrupted. */
 void slot_table_on_part(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
     static const struct declaration none;
+    if (m->u.part.index == 0) {
+        el_free(k->mem, w->named);
+        w->named = NULL;
+        w->refuse[0] = 0;
+    }
     const struct declaration *d = w->named ? w->named : &none;
     if (w->refuse[0])
         return;

@@ -23,8 +23,13 @@ static bool all_are(const struct slot_table *k, enum restoring at)
     return true;
 }
 
+static void slot_table_restore_settle(struct slot_table *k);
+
+/* One that was offered a step and asks again was interrupted while it read: it is heard as one that could not, or all
+ * who have read would wait for it. */
 void slot_table_on_query(struct slot_table *k, struct slot_table_worker *w, const struct worker_msg *m)
 {
+    bool reads = w->restoring == RESTORING_OFFERED;
     if (!w->granted) {
         slot_table_refuse(k, w, m->seq, "STATE", "restore before anything was declared and granted");
         return;
@@ -34,6 +39,8 @@ void slot_table_on_query(struct slot_table *k, struct slot_table_worker *w, cons
     w->elsewhere = m->u.restore_query.elsewhere;
     w->seq = m->seq;
     k->choose_due |= all_are(k, RESTORING_ASKED) && !k->choosing;
+    if (reads)
+        slot_table_restore_settle(k);
 }
 
 /* A snapshot of a worker that died right behind its commit is still being summed: it counts. */

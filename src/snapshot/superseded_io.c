@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "ckpt/check.h"
+#include "ckpt/hint.h"
 #include "snapshot/commit.h"
 #include "util/parse.h"
 
@@ -21,14 +22,9 @@ int superseded_move(const struct ckpt_fs *fs, const char *path, const char *dir,
     ssize_t got = getrandom(&chance, sizeof chance, 0);
     (void)got; /* it only has to be a name that is not there */
     snprintf(to, CKPT_PATH_MAX, "%s/%.200s.%016" PRIx64, dir, slash ? slash + 1 : path, chance);
-    int r = fs->rename(fs->ctx, path, to, false);
-    if (r == -ENOENT) {
-        struct fs_stat st;
-        if (fs->stat(fs->ctx, path, &st) == -ENOENT)
-            return to[0] = 0;
-        r = fs->mkdir(fs->ctx, dir);
-        r = r < 0 && r != -EEXIST ? r : fs->rename(fs->ctx, path, to, false);
-    }
+    int r = fs_move_into(fs, path, dir, to);
+    if (r == 1)
+        return to[0] = 0;
     if (r >= 0)
         r = fs->sync_dir(fs->ctx, dir);
     if (r >= 0)
@@ -115,28 +111,6 @@ static int find_newest(const struct ckpt_fs *fs, enum ckpt_layout layout, const 
     }
 }
 
-/* A step of this layout that is not there; what a framework has written there means something else. */
-static bool names_nothing(const struct ckpt_fs *fs, const char *file, enum ckpt_layout layout)
-{
-    struct el_mem mem = EL_MEM_INIT(4096);
-    char *text = NULL, name[CKPT_PATH_MAX];
-    size_t n;
-    uint64_t number;
-    enum ckpt_layout of;
-    int64_t step = -1;
-    struct fs_stat st;
-    if (fs_read_small(fs, file, CKPT_PATH_MAX, &mem, &text, &n) < 0)
-        return false;
-    text[n && text[n - 1] == '\n' ? n - 1 : n] = 0;
-    if (strcmp(file, CKPT_TRACKER_FILE) != 0)
-        step = ckpt_step_of(text, &of, &step) && of == layout ? step : -1;
-    else if (el_parse_u64(text, &number) == 0 && number <= CKPT_STEP_MAX)
-        step = (int64_t)number;
-    el_free(&mem, text);
-    ckpt_step_name(layout, step < 0 ? 0 : step, name);
-    return step >= 0 && fs->stat(fs->ctx, name, &st) == -ENOENT;
-}
-
 static int remove_hint(const struct ckpt_fs *fs, const char *file, struct el_err *e)
 {
     int r = fs->remove(fs->ctx, file);
@@ -150,7 +124,8 @@ static int mend_hint(const struct ckpt_fs *fs, const char *file, enum ckpt_layou
                      struct el_err *e)
 {
     int64_t newest, named = -1;
-    if (!names_nothing(fs, file, layout))
+    enum ckpt_layout of;
+    if (!hint_dangles(fs, file, &of) || of != layout)
         return 0;
     for (int tries = 0; tries < HINT_TRIES; tries++, named = newest) {
         char nonce[CKPT_NONCE_MAX];

@@ -107,6 +107,15 @@ is "local: once it is, it goes" "$(each)" "1 valid 5
 1 valid 5
 2 valid 5
 4 valid 5 latest"
+# Where another node lacks the newest all go back to the one before it: gc relies on both.
+R=$D/ckpt.0 part=$(ls "$D/ckpt.0/step-000000002/"*.safetensors | head -n 1)
+cp "$part" "$T/part"
+printf x | dd of="$part" bs=1 seek=$(($(wc -c <"$part") - 1)) conv=notrunc 2>/dev/null
+"$ELRUN" ckpt gc "$R" --keep-last=2 >"$T/gc" 2>&1
+like "local: gc proves the one before the newest, too" "$? $(cat "$T/gc")" '^1 elrun: nothing is deleted: the one before the newest checkpoint, step-000000002, is damaged: '
+cp "$T/part" "$part"
+"$ELRUN" ckpt gc "$R" --keep-last=2 --dry-run >"$T/gc" 2>&1
+is "local: and says of both that they are whole" "$? $(grep -c 'found whole, every byte, before anything older goes' "$T/gc") $(grep -c '^would go' "$T/gc")" "0 2 1"
 rm -r "$D/ckpt.1" "$D"/log.?
 killed; serve
 job local hold 2 1 --ckpt-store=local

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ckpt/check.h"
+#include "ckpt/gc.h"
 #include "snapshot/commit.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
@@ -390,6 +391,41 @@ static void test_two(void)
     memfs_free(&m);
 }
 
+/* What gc does right before a step that is in the way is renamed into the trash. */
+static const char *raced;
+static int (*rename_of_memfs)(void *ctx, const char *from, const char *to, bool replace);
+
+static int rename_raced(void *ctx, const char *from, const char *to, bool replace)
+{
+    struct ckpt_fs fs = memfs_table(ctx);
+    if (raced && strncmp(to, CKPT_TRASH_DIR, strlen(CKPT_TRASH_DIR)) == 0) {
+        gc_remove(&fs, raced);
+        raced = NULL;
+    }
+    return rename_of_memfs(ctx, from, to, replace);
+}
+
+/* A gc that runs at the same time deletes it, or the trash with all that is in it. */
+static void test_raced(void)
+{
+    static const char *const gone[] = {"step-000000009", CKPT_TRASH_DIR};
+    const struct story s = {CKPT_LAYOUT_ELRUN, COMMIT_RENAME, 2, false};
+    for (size_t i = 0; i < COUNT_OF(gone); i++) {
+        static struct memfs m;
+        struct commit_result result;
+        struct el_err e = {0};
+        memfs_init(&m);
+        struct ckpt_fs fs = memfs_table(&m);
+        is_num(commit(&fs, &(struct story){s.layout, s.mode, 1, false}, 9, "one", &result, &e), 0, "a step");
+        rename_of_memfs = fs.rename;
+        fs.rename = rename_raced;
+        raced = gone[i];
+        is_num(commit(&fs, &s, 9, "two", &result, &e), 0, e.text);
+        ok(!raced && look(&m, &s).newest == 9 && !look(&m, &s).broken, "it is written although that goes meanwhile");
+        memfs_free(&m);
+    }
+}
+
 static void test_megatron(void)
 {
     static struct memfs m;
@@ -423,6 +459,7 @@ int main(void)
     test_lineage();
     test_messages();
     test_two();
+    test_raced();
     test_again();
     test_megatron();
     is_num(mem.used_bytes, 0, "no memory is left");

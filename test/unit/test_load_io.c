@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 
 #include "snapshot/commit.h"
+#include "ckpt/gc.h"
 #include "ckpt/lineage.h"
+#include "ckpt/root.h"
 #include "lib/memfs.h"
 #include "lib/tap.h"
 
@@ -269,9 +272,59 @@ static void test_own(void)
     memfs_free(&m);
 }
 
+static int synced(void *ctx, int file)
+{
+    (void)ctx;
+    (void)file;
+    return 0;
+}
+
+static int dir_synced(void *ctx, const char *path)
+{
+    (void)ctx;
+    (void)path;
+    return 0;
+}
+
+/* The job was begun anew far below what it had left, which is more than is looked into. */
+static void test_many(void)
+{
+    char dir[] = "/tmp/test_load_io.XXXXXX", name[CKPT_PATH_MAX];
+    struct root root;
+    struct el_err e = {0};
+    struct load_found f;
+    if (!mkdtemp(dir) || root_open(&root, dir, false, &e)) {
+        ok(false, "a directory");
+        return;
+    }
+    struct ckpt_fs fs = root_table(&root);
+    fs.sync = synced;
+    fs.sync_dir = dir_synced;
+    for (unsigned i = 0; i < LOAD_LOOK_MAX + 44; i++)
+        make(&fs, 1000 + i, 10 + i, "l", 2);
+    f = look(&fs, "l", both, 2, NULL, 0);
+    ok(f.n == LOAD_LOOK_MAX && f.step[0] == 1299 && f.step[LOAD_LOOK_MAX - 1] == 1044, "so many, the newest");
+    for (unsigned i = 1; i <= 3; i++)
+        make(&fs, i, 900 + i, "l", 2);
+    f = look(&fs, "l", both, 2, NULL, 0);
+    is_str(list(&f), "3 2 1 ", "what was written last counts, however low its number is");
+    for (unsigned i = 0; i < LOAD_LOOK_MAX + 44; i++) {
+        snprintf(name, sizeof name, "step-%09u/MANIFEST.json", 1000 + i);
+        fs.remove(&root, name);
+    }
+    f = look(&fs, "l", both, 2, NULL, 0);
+    is_str(list(&f), "3 2 1 ", "also among as many that are not whole");
+    ok(f.unusable == 1299 && f.newest == 1299 && f.why[0], "of which the highest is told");
+    root_close(&root);
+    if (root_open(&root, "/tmp", false, &e) == 0)
+        gc_remove(&fs, strrchr(dir, '/') + 1);
+    root_close(&root);
+}
+
 int main(void)
 {
     test_look();
+    test_many();
     test_named();
     test_own();
     test_read();

@@ -8,6 +8,7 @@
 #include "snapshot/superseded.h"
 #include "snapshot/commit.h"
 #include "ckpt/gc.h"
+#include "ckpt/hint.h"
 #include "ckpt/lineage.h"
 #include "ckpt/scan.h"
 #include "ckpt/verify.h"
@@ -19,7 +20,7 @@ static struct el_mem mem = EL_MEM_INIT(64u << 20);
 
 enum { NOW = 1000 }; /* the time of every file of memfs */
 
-static const char *epoch = "";
+static const char *epoch = "", *node = "", *content = "\2\0\0\0\0\0\0\0{}";
 static enum ckpt_layout layout = CKPT_LAYOUT_ELRUN;
 
 static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uint64_t created, bool publish)
@@ -29,7 +30,8 @@ static void make(const struct ckpt_fs *fs, int64_t step, const char *run_id, uin
     struct manifest m = {.run_id = run_id, .epoch = epoch, .created = created, .files = &f, .files_n = 1};
     struct commit_result result;
     struct el_err e = {0};
-    int r = commit_open(&c, &e) || commit_write(&c, "model.safetensors", "\2\0\0\0\0\0\0\0{}", 10, &f, &e);
+    int r = commit_open(&c, &e) || commit_write(&c, "model.safetensors", content, 10, &f, &e);
+    f.node = node;
     if (!r && publish)
         r = commit_publish(&c, &m, &result, &e);
     if (r)
@@ -200,7 +202,7 @@ static void test_list(void)
 static int gc(const struct ckpt_fs *fs, struct el_err *e)
 {
     struct scan s;
-    struct gc g = {.fs = fs, .mem = &mem, .rule = {.keep_last = 1}, .nonce = "g"};
+    struct gc g = {.fs = fs, .mem = &mem, .rule = {.keep_last = 1}, .nonce = "g", .replace = commit_replace};
     int r = scan_open(&s, fs, &mem, NOW + SCAN_STAGE_SEC + 1, e);
     if (!r)
         r = gc_run(&g, &s, e);
@@ -222,6 +224,16 @@ static bool holds(struct memfs *m, const char *what)
     return same;
 }
 
+/* `latest` names what is there. */
+static bool points(struct memfs *m)
+{
+    struct ckpt_fs fs = memfs_table(m);
+    char text[CKPT_PATH_MAX];
+    enum ckpt_layout of;
+    hint_read(&fs, CKPT_LATEST_FILE, text);
+    return *text && !hint_dangles(&fs, CKPT_LATEST_FILE, &of);
+}
+
 /* After any end of a gc: 100 and 500 are valid, nothing is half there, and the next gc ends what is left. */
 static bool survives(struct memfs *m)
 {
@@ -229,11 +241,12 @@ static bool survives(struct memfs *m)
     struct el_err e = {0};
     struct fs_stat st;
     struct scan s;
-    bool good = scan_open(&s, &fs, &mem, NOW, &e) == 0 && scan_newest(&s) && scan_newest(&s)->step == 100;
+    bool good = scan_open(&s, &fs, &mem, NOW, &e) == 0 && scan_newest(&s) && scan_newest(&s)->step == 100 && points(m);
     for (size_t i = 0; i < s.n; i++)
         good &= s.v[i].state == SCAN_VALID || s.v[i].state == SCAN_STAGE;
     scan_close(&s);
-    return good && gc(&fs, &e) == 0 && holds(m, "100 valid; 500 valid; ") && fs.stat(m, CKPT_TRASH_DIR, &st) < 0;
+    return good && gc(&fs, &e) == 0 && strcmp(hints(m), "step-000000100 -") == 0 &&
+           holds(m, "100 valid; 500 valid; ") && fs.stat(m, CKPT_TRASH_DIR, &st) < 0;
 }
 
 static void test_gc(void)
@@ -315,6 +328,7 @@ static void test_proof(void)
                        .foreign = true,
                        .nonce = "g",
                        .prove = prove,
+                       .replace = commit_replace,
                        .each = note_entry,
                        .ctx = asked};
         ok(scan_open(&s, &fs, &mem, NOW + 1, &e) == 0, e.text);
@@ -325,6 +339,216 @@ static void test_proof(void)
         scan_close(&s);
     }
     ok(holds(&m, "100 valid; 200 stage; 501 valid; "), "what is left");
+    memfs_free(&m);
+}
+
+/* --- what a job does while gc proves the newest ------------------------------------------------------------------- */
+
+struct meanwhile {
+    const struct ckpt_fs *fs;
+    void (*what)(const struct ckpt_fs *fs);
+    char said[600];
+};
+
+static int prove_slowly(void *ctx, const struct scan_entry *x, struct el_err *e)
+{
+    struct meanwhile *w = ctx;
+    (void)x;
+    (void)e;
+    w->what(w->fs);
+    return 0;
+}
+
+static void note_why(void *ctx, const struct scan_entry *x, const char *why)
+{
+    struct meanwhile *w = ctx;
+    size_t n = strlen(w->said);
+    if (!why || strcmp(why, "among the newest") != 0)
+        snprintf(w->said + n, sizeof w->said - n, "%lld: %s; ", (long long)x->step, why ? why : "goes");
+}
+
+static void begin_anew(const struct ckpt_fs *fs)
+{
+    content = "\2\0\0\0\0\0\0\0[]";
+    make(fs, 10, "a", 90, true);
+    content = "\2\0\0\0\0\0\0\0{}";
+}
+
+static void same_again(const struct ckpt_fs *fs)
+{
+    make(fs, 10, "a", 90, true);
+}
+
+static void pin_it(const struct ckpt_fs *fs)
+{
+    fs->mkdir(fs->ctx, CKPT_PIN_DIR);
+    commit_replace(fs, CKPT_PIN_DIR "/step-000000010", "n", "", 0, NULL);
+}
+
+static void lease_it(const struct ckpt_fs *fs)
+{
+    fs->mkdir(fs->ctx, CKPT_LEASE_DIR);
+    commit_replace(fs, CKPT_LEASE_DIR "/step-000000010.reader", "n", "", 0, NULL);
+}
+
+static void go_back(const struct ckpt_fs *fs)
+{
+    char said[600];
+    superseded_set_later(fs, CKPT_LAYOUT_ELRUN, "a", 20, 0, said, sizeof said);
+}
+
+static void delete_too(const struct ckpt_fs *fs)
+{
+    gc_remove(fs, "step-000000010");
+}
+
+/* It reads every byte, which takes minutes: what it chose before may be something else by then. */
+static void test_meanwhile(void)
+{
+    static const struct {
+        void (*what)(const struct ckpt_fs *fs);
+        const char *said, *left, *latest;
+    } cases[] = {
+        {begin_anew, "10: was written anew meanwhile; 20: goes; ", "10 valid; 30 valid; ", "step-000000010 -"},
+        {same_again, "10: is the latest one meanwhile; 20: goes; ", "10 stage; 10 valid; 30 valid; ",
+         "step-000000010 -"},
+        {pin_it, "10: pinned; 20: goes; ", "10 valid; 30 valid; ", "step-000000030 -"},
+        {lease_it, "10: being read; 20: goes; ", "10 valid; 30 valid; ", "step-000000030 -"},
+        {go_back, "10: the newest one is another meanwhile; 20: the newest one is another meanwhile; ",
+         "10 valid; 20 valid; 30 aside; ", "step-000000020 -"},
+        {delete_too, "10: was taken away meanwhile; 20: goes; ", "30 valid; ", "step-000000030 -"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static struct memfs m;
+        struct el_err e = {0};
+        struct scan s;
+        memfs_init(&m);
+        struct ckpt_fs fs = memfs_table(&m);
+        for (int64_t step = 10; step <= 30; step += 10)
+            make(&fs, step, "a", (uint64_t)step, true);
+        struct meanwhile w = {&fs, cases[i].what, ""};
+        struct gc g = {.fs = &fs,
+                       .mem = &mem,
+                       .rule = {.keep_last = 1},
+                       .nonce = "g",
+                       .prove = prove_slowly,
+                       .replace = commit_replace,
+                       .each = note_why,
+                       .ctx = &w};
+        int r = scan_open(&s, &fs, &mem, NOW, &e) || gc_run(&g, &s, &e);
+        is_num(r, 0, e.text);
+        is_str(w.said, cases[i].said, "what was chosen before the newest was read is looked at again");
+        ok(holds(&m, cases[i].left), cases[i].left);
+        is_str(hints(&m), cases[i].latest, "and `latest` names what is there");
+        scan_close(&s);
+        memfs_free(&m);
+    }
+}
+
+/* A commit was killed between its checkpoint and the hints, which name the one before. */
+static void test_pointing(void)
+{
+    static struct memfs m;
+    struct el_err e = {0};
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    layout = CKPT_LAYOUT_MEGATRON;
+    for (int64_t step = 40; step <= 60; step += 10)
+        make(&fs, step, "a", (uint64_t)step, true);
+    commit_hint(&fs, CKPT_LATEST_FILE, layout, 50, "n", NULL);
+    commit_hint(&fs, CKPT_TRACKER_FILE, layout, 50, "n", NULL);
+    m.fail_call = MEMFS_RESERVE;
+    m.fail_nth = 1;
+    m.fail_errno = ENOSPC;
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "50 valid; 60 valid; ") && strcmp(hints(&m), "iter_0000050 50") == 0,
+       "what they name stays if they cannot be written, and nothing else");
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "60 valid; "), "what they name goes");
+    is_str(hints(&m), "iter_0000060 60", "when they name the newest");
+    commit_hint(&fs, CKPT_LATEST_FILE, layout, 40, "n", NULL);
+    commit_hint(&fs, CKPT_TRACKER_FILE, layout, 40, "n", NULL);
+    is_num(gc(&fs, &e), 0, e.text);
+    is_str(hints(&m), "iter_0000060 60", "those that name nothing are mended");
+    commit_replace(&fs, CKPT_LATEST_FILE, "n", "global_step7\n", 13, NULL);
+    commit_replace(&fs, CKPT_TRACKER_FILE, "n", "release\n", 8, NULL);
+    is_num(gc(&fs, &e), 0, e.text);
+    is_str(hints(&m), "global_step7 release", "but what a framework has written there stays");
+    layout = CKPT_LAYOUT_ELRUN;
+    memfs_free(&m);
+}
+
+static int (*rename_of_memfs)(void *ctx, const char *from, const char *to, bool replace);
+static bool emptied;
+
+static int rename_raced(void *ctx, const char *from, const char *to, bool replace)
+{
+    struct ckpt_fs fs = memfs_table(ctx);
+    if (!emptied && strncmp(to, CKPT_TRASH_DIR, strlen(CKPT_TRASH_DIR)) == 0)
+        emptied = gc_remove(&fs, CKPT_TRASH_DIR) == 0;
+    return rename_of_memfs(ctx, from, to, replace);
+}
+
+static int (*remove_of_memfs)(void *ctx, const char *path);
+
+static int remove_raced(void *ctx, const char *path)
+{
+    struct ckpt_fs fs = memfs_table(ctx);
+    if (strcmp(path, CKPT_TRASH_DIR) == 0)
+        fs.mkdir(ctx, CKPT_TRASH_DIR "/step-000000007.x");
+    return remove_of_memfs(ctx, path);
+}
+
+/* Another gc deletes the trash at the moment in which this one wants to move something there. */
+static void test_two_gcs(void)
+{
+    static struct memfs m;
+    struct el_err e = {0};
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    make(&fs, 10, "a", 10, true);
+    make(&fs, 20, "a", 20, true);
+    rename_of_memfs = fs.rename;
+    fs.rename = rename_raced;
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(emptied && holds(&m, "20 valid; "), "what is said to be deleted is");
+    make(&fs, 30, "a", 30, true);
+    fs = memfs_table(&m);
+    remove_of_memfs = fs.remove;
+    fs.remove = remove_raced;
+    is_num(gc(&fs, &e), 0, e.text);
+    ok(holds(&m, "30 valid; "), "nor is it wrong that a job moves something there when it has just been emptied");
+    memfs_free(&m);
+}
+
+/* A job whose other node lacks the newest goes back to the one before it. */
+static void test_parts(void)
+{
+    static struct memfs m;
+    memfs_init(&m);
+    struct ckpt_fs fs = memfs_table(&m);
+    node = "n1";
+    for (int64_t step = 10; step <= 40; step += 10)
+        make(&fs, step, "a", (uint64_t)step, true);
+    node = "";
+    for (int bad = 1; bad >= 0; bad--) {
+        long long asked[4] = {0, 0, 0, bad ? 30 : -1};
+        struct el_err e = {0};
+        struct scan s;
+        struct gc g = {.fs = &fs,
+                       .mem = &mem,
+                       .rule = {.keep_last = 2},
+                       .nonce = "g",
+                       .prove = prove,
+                       .replace = commit_replace,
+                       .each = note_entry,
+                       .ctx = asked};
+        ok(scan_open(&s, &fs, &mem, NOW, &e) == 0, e.text);
+        is_num(gc_run(&g, &s, &e), bad ? -1 : 0, "of one node's parts two are proved");
+        ok(asked[0] == 2 && asked[1] == 40 && asked[2] == 30, "the newest, and the one before it");
+        is_num((long long)g.gone, bad ? 0 : 2, "how many go");
+        scan_close(&s);
+    }
     memfs_free(&m);
 }
 
@@ -445,6 +669,10 @@ int main(void)
     test_hints();
     test_gc();
     test_proof();
+    test_meanwhile();
+    test_pointing();
+    test_two_gcs();
+    test_parts();
     test_behind();
     test_verify();
     test_remove();

@@ -102,6 +102,53 @@ static void test_late(void)
     ok(found(SLOT_TABLE_DO_CHOOSE) && holds(1, 3), "the next round asks again, for what is still there");
 }
 
+/* An alarm has interrupted its restore(), and it asks again when the others have read. */
+static void test_asked_again(void)
+{
+    open_keeper(2, 64 * MIB);
+    for (unsigned w = 0; w < 2; w++) {
+        join(w, 1);
+        snapshot(w, 3);
+    }
+    query(0);
+    query(1);
+    event((struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN, .step = 3});
+    restored(0, 3, true);
+    query(1);
+    ok(found(SLOT_TABLE_DO_CHOOSE), "who asks again behind all others has all choose anew");
+    event((struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN, .step = 3});
+    ok(offered(0) && offered(0)->u.restore_offer.step == 3 && offered(1) && offered(1)->u.restore_offer.step == 3,
+       "and all are offered it again");
+    query(0);
+    ok(!found(SLOT_TABLE_DO_CHOOSE), "while another one reads nothing is chosen");
+    restored(1, 3, true);
+    ok(found(SLOT_TABLE_DO_CHOOSE), "but when it has");
+    event((struct slot_table_event){.type = SLOT_TABLE_EV_CHOSEN, .step = 3});
+    restored(0, 3, true);
+    restored(1, 3, true);
+    ok(found(SLOT_TABLE_DO_CONFIRM) && found(SLOT_TABLE_DO_CONFIRM)->step == 3, "all have read");
+}
+
+/* The same while it named its parts: it begins with the first one again. */
+static void test_named_again(void)
+{
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    name_part(0, 0, "model");
+    name_part(0, 1, "ema");
+    name_part(0, 0, "model");
+    name_part(0, 1, "ema");
+    declared(0, 2);
+    ok(found(SLOT_TABLE_DO_OPEN), "the first part again begins the list anew");
+    open_keeper(1, 64 * MIB);
+    hello_in(0, 1);
+    name_part(0, 0, "model");
+    name_part(0, 2, "ema");
+    name_part(0, 0, "model");
+    declared(0, 1);
+    ok(found(SLOT_TABLE_DO_OPEN), "also behind what was wrong in the one before");
+}
+
 /* A step that is on disk: read once for ranks that hold the same, offered when it is there, not at all if it cannot be.
  */
 static void test_from_disk(void)
@@ -371,6 +418,8 @@ int main(void)
     test_going_back();
     test_elsewhere();
     test_late();
+    test_asked_again();
+    test_named_again();
     test_from_disk();
     test_misfit();
     test_no_room_for_disk();
