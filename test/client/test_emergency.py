@@ -1058,3 +1058,15 @@ if __name__ == "__main__":
     print(*bad, file=sys.stderr)
     sys.stderr.flush()
     os._exit(bool(bad))
+    for shape, ats in (((4, 4), [(i, k) for i in range(4) for k in range(4)]), ((4, 20), [(0, 19), (2, 10)]), ((80, 2), [(17, 1), (79, 1)]),
+                       ((9, 7), [(0, 0), (8, 6), (0, 6)])):
+        for at in ats:
+            w = torch.zeros(shape).t().detach().requires_grad_()
+            job = Watched(folder, state={"w": w})
+            job.keep(1)
+            w.data[at[::-1]] += 1
+            assert job._emergency.end.sampled() == "tensor r00000/w", (shape, at)
+            with torch.no_grad():
+                w.add_(1)
+            job.keep(2)
+            assert job.captured(2) == ""
