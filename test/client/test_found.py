@@ -698,6 +698,139 @@ def state_that_was_changed_as_it_was_loaded():
     assert masters(b).tolist() == [2.0] * 3
 
 
+class Raised(Exception):
+    """As a handler of signals raises it, at any line."""
+
+
+def raises_at(n, files, call):
+    """Before the n-th line of these files; whether there is one."""
+    left = n
+
+    def trace(frame, event, arg):
+        nonlocal left
+        if frame.f_code.co_filename.rpartition("/")[2] not in files or frame.f_code.co_name.startswith("<"):
+            return None
+        left -= event == "line"
+        if event == "line" and not left:
+            raise Raised
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except Exception:
+        pass
+    finally:
+        sys.settrace(None)
+    return left <= 0
+
+
+def snapshots_behind_one_that_was_interrupted():
+    """At any line: the next one is whole, of a rank's own pieces, too."""
+    def make():
+        return {"a": np.zeros(3), "many": {i: torch.zeros(2) for i in range(20)}, "n": torch.zeros(1)}
+
+    n, more = 0, True
+    while more:
+        n += 1
+        it, fresh, job, again = make(), make(), Alone(world=2), Alone(world=2)
+        job.declare("it", it, "all")
+        job.take_into(0, 0)
+        it["a"], it["x"] = np.ones(4), np.full(5, 7.0)
+        it["many"][3].data = torch.ones(3)
+        more = raises_at(n, ("parts.py", "blocks.py"), lambda: job.take_into(0, 1))
+        shot = job.take_into(0, 2)
+        again.declare("it", fresh, "all")
+        _, memory = shot.copy()
+        trouble, _ = again.put_back(memory, shot.where)
+        found = trouble or first_difference(canon(it), canon(fresh))
+        assert not found, (n, found)
+    assert n > 50, n
+
+
+def more_tensors_than_there_is_room_for():
+    import elrun.parts
+
+    for copy_them in (elrun.parts.copy_all, elrun.parts.copy_tensors):
+        try:
+            copy_them([torch.zeros(1)], [torch.ones(1)] * 2)
+        except RuntimeError:
+            continue
+        raise AssertionError(copy_them)
+
+
+def what_was_interrupted_as_it_was_filled():
+    """It is neither trained nor saved until all of it is filled."""
+    class Late:
+        now = False
+
+        def state_dict(self):
+            return {}
+
+        def load_state_dict(self, state):
+            if self.now:
+                raise KeyboardInterrupt
+
+    late = Late()
+    job = Alone()
+    job._closed, job._inside = False, None
+    job.declare("it", {"w": torch.ones(2), "late": late})
+    shot = job.take_into(0, 0)
+    _, memory = shot.copy()
+    late.now = True
+    try:
+        job.put_back(memory, shot.where)
+        raise AssertionError("it does not come out")
+    except KeyboardInterrupt:
+        pass
+    for call in (lambda: job.snapshot(1), lambda: job.update(1)):
+        try:
+            call()
+        except RuntimeError as e:
+            assert "call restore() again first" in str(e), e
+        else:
+            raise AssertionError("it goes on")
+    job.put_back(memory[:8], shot.where)  # one that cannot be read changes nothing
+    assert job._half
+    late.now = False
+    assert job.put_back(memory, shot.where) == ("", "")
+    job.update(1)
+
+
+def a_file_that_is_not_taken():
+    def load(data):
+        raise ValueError("not this one")
+
+    w = torch.ones(2)
+    job = Alone()
+    job.declare("w", {"w": w})
+    job.declare_file("a/b.pt", b"xyz", load=load)
+    shot = job.take_into(0, 0)
+    _, memory = shot.copy()
+    trouble, misfit = job.put_back(memory, shot.where)
+    assert 'part "a/b.pt": load() does not take what was saved: ValueError: not this one' in misfit and job._spoiled, (misfit, job._spoiled)
+
+
+def declared_once_more():
+    """A handler has interrupted the question to the agent."""
+    job = Alone(world=2)
+    job.declare("it", {"w": torch.ones(2)}, "all")
+    job._send, asked = lambda *what: 0, []
+
+    def ask(kind, body, *answers):
+        asked.append(body["parts"])
+        if len(asked) == 1:
+            raise Raised
+        return {}, []
+
+    job._ask = ask
+    try:
+        job._grant()
+    except Raised:
+        job._grant()
+    assert asked == [2, 2], asked
+
+
 def state_that_is_wide_only_where_it_is_given():
     a, b = with_masters(1.0), with_masters(2.0)
     for optim in (a, b):
@@ -750,7 +883,7 @@ class Marked2(dict):
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Popper", "Wide", "Two", "with_masters", "masters", "put_into", "Taker", "Named", "Zero1"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Popper", "Wide", "Two", "with_masters", "masters", "put_into", "Taker", "Named", "Zero1", "Raised", "raises_at"):
             try:
                 test()
             except Exception:

@@ -70,6 +70,7 @@ class Snapshots(Declaring):
     """The connection to this node's agent; elrun.connect() makes it."""
 
     _said_swapped = False
+    _half = ""  # why what was declared may be filled in part
 
     def __init__(self, path: str):
         super().__init__(path)
@@ -173,16 +174,26 @@ class Snapshots(Declaring):
             return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
         self._spoiled = False
         self._turn |= 1  # what an emergency copy would take changes from here on
+        before = self._half
         try:
-            put_back(self.parts, Saved(memory, where))
+            put_back(self.parts, Saved(memory, where), self._begin_to_fill)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             raise_of_handler(e)
+            self._spoiled = getattr(e, "spoiled", False)
+            self._half = before if not self._spoiled else f"restore() has failed ({e})"
             if isinstance(e, (Misfit, Refused)):
-                self._spoiled = getattr(e, "spoiled", False)
                 return str(e), str(e)
             text = f"{type(e).__name__}: {e}"
             return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not from_outside(e) else text
+        self._half = ""
         return "", ""
+
+    def _begin_to_fill(self) -> None:
+        self._half = "restore() was ended by an exception"
+
+    def _check_whole(self, call: str) -> None:
+        if self._half:
+            raise Error(f"{call}: {self._half}, and some of what was declared is filled and some is not; call restore() again first")
 
     def _share(self, share: Callable[[Optional[SavedImage]], Optional[bytes]], image: Optional[SavedImage], samples: int) -> None:
         given = share(image)
@@ -225,6 +236,7 @@ class Snapshots(Declaring):
         if self._inside is not None:
             raise Error(f"snapshot({step}) within update({self._inside}): the state is half changed there; take it behind the `with` "
                         "block")
+        self._check_whole(f"snapshot({step})")
         if persist and not self._disk:
             self._memory_only(step)
         before = self._page.word[PHASE]
@@ -412,6 +424,7 @@ class Snapshots(Declaring):
         a snapshot of it."""
         if self._swapped:
             raise Error("update() within swapped(): the weights are not the model's there")
+        self._check_whole("update()")
         return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
