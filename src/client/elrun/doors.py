@@ -313,15 +313,14 @@ def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNod
 
 def _failed(cause: Exception, undo: Any) -> Misfit:
     """It does not take the state; what it had is put back if that can be done."""
-    failed = Misfit(str(cause))
+    failed = Misfit(str(cause), True)
     failed.__cause__ = cause
-    failed.spoiled = True
     try:
         if undo:
             undo()
             failed.spoiled = False
-    except Exception:  # the first failure is told
-        pass
+    except Exception as e:  # the first failure is told
+        raise_of_handler(e)
     return failed
 
 

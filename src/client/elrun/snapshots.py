@@ -59,7 +59,8 @@ def number_of(value: Any, what: str, most: int = STEP_MAX) -> int:
         text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
         n = operator.index(value)
-    except TypeError:
+    except TypeError as e:
+        raise_of_handler(e)
         raise TypeError(text) from None
     if isinstance(value, bool) or not 0 <= n <= most:
         raise ValueError(text)
@@ -276,7 +277,8 @@ class Snapshots(Declaring):
                     raise
                 self._write(number, again, step)
         except BaseException:
-            self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
+            with contextlib.suppress(Error):  # of an agent that is gone: what has happened first is told
+                self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
         self._forget_fates(step)
@@ -367,7 +369,7 @@ class Snapshots(Declaring):
     def wait(self) -> Optional[int]:
         """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
         while self._acks:
-            self._take_packet(*self._receive())
+            self._deal()
         self._complain()
         return self._last
 
@@ -563,9 +565,9 @@ class Snapshots(Declaring):
             time.sleep(0.01)
         while self._acks:
             left = (until_ns - time.monotonic_ns()) / 1e9
-            if left <= 0 or not select.select([self._sock], [], [], left)[0]:
+            if left <= 0 or not self._inbox and not select.select([self._sock], [], [], left)[0]:
                 raise Error("it was not summed in the time that there was (elrun --boundary-wait)")
-            self._take_packet(*self._receive())
+            self._deal()
         self._complain()
 
     def _reserve_for(self, held: List[Held]) -> None:
@@ -583,10 +585,8 @@ class Snapshots(Declaring):
 
     # -- packets that come by themselves
 
-    def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
+    def _take_packet(self, name: str, to: int, answer: Dict[str, Any]) -> None:
         """What comes between a question and its answer: what became of earlier snapshots."""
-        for fd in fds:
-            os.close(fd)
         if name == "EVENT":
             event = Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", ""))
             if answer.get("before"):
@@ -594,11 +594,12 @@ class Snapshots(Declaring):
             else:
                 self._note(event)
             return
-        step = self._acks.pop(to, None)
+        step = self._acks.get(to)
         if step is not None and name == "SNAP_ACK":
             self._last = step
         elif step is not None and name == "REFUSED":
             self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
+        self._acks.pop(to, None)
 
     def _note(self, event: Event) -> None:
         self._events.append(event)
