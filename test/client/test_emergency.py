@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from alone import Alone
-from elrun import connection, emergency, step_end
+from elrun import connection, emergency, pagelock, step_end
 from elrun.objects import Walk
-from elrun.packets import BOUNDARY, LIMIT, NO_STEP, PAGE, SEQ, Page, end_of, images_of
+from elrun.packets import BOUNDARY, LIMIT, NO_STEP, PAGE, SEQ, Error, Page, end_of, images_of, pack
+from elrun.snapshots import Snapshots, number_of
 
 torch.set_num_threads(1)
 SIZE = 256 << 20
@@ -149,6 +150,17 @@ def buffers_have_a_limit_of_their_own(folder):
     assert job.captured(1) == ""
     net.large.add_(1)
     assert job.captured(1) == "tensor r00000/large was changed outside of ck.update()", job.captured(1)
+
+
+def connected(folder, kind=connection.Connection):
+    """A connection, and the agent's end of it."""
+    path = tempfile.mktemp(dir=folder)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
+        agent.bind(path)
+        agent.listen()
+        job = kind.__new__(kind)
+        connection.Connection.__init__(job, path)
+        return job, agent.accept()[0]
 
 
 class Given:
@@ -924,8 +936,13 @@ def a_handler_that_raises_while_a_snapshot_is_written(folder):
     job._begin_snapshot = lambda *what: {"slot": 0, "slot_bytes": SIZE}
     sent, written = [], []
     job._write = lambda *what: written.append(what) or (len(written) == 1 and os.kill(os.getpid(), signal.SIGUSR1))
-    job._send = lambda kind, body: sent.append(kind)
     job._granted = True
+
+    def send(kind, body):
+        sent.append(kind)
+        raise Error("elrun's agent is gone")
+
+    job._send = send
     before = signal.signal(signal.SIGUSR1, told)
     try:
         job._take_snapshot(1, False)
@@ -942,21 +959,258 @@ def a_handler_that_raises_while_an_answer_is_waited_for(folder):
     def told(number, frame):
         raise TimeoutError("too slow")
 
-    job = connection.Connection.__new__(connection.Connection)
-    job._closed, job._seq, job.pid, job._turn_of = False, 0, os.getpid(), threading.Lock()
-    job._sock, agent = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    job, agent = connected(folder)
     before = signal.signal(signal.SIGALRM, told)
     try:
         for _ in range(2):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
-            job._ask("HELLO", {}, "WELCOME")
+            try:
+                job._ask("HELLO", {}, "WELCOME")
+            except TimeoutError:
+                continue
             raise AssertionError("there is no answer")
-    except TimeoutError:
-        assert not job._turn_of.locked()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         agent.close()
+
+
+def an_answer_that_has_come_when_a_handler_raises(folder):
+    """Whatever line it comes at, the answer is not waited for once more."""
+    n, left = 0, 0
+    while left <= 0:
+        n += 1
+        left = n
+        job, agent = connected(folder, Snapshots)
+        job._acks, job._last, job._trouble, job._events = {1: 6, 2: 7}, None, None, []
+        for seq in (1, 2):
+            agent.send(pack("SNAP_ACK", seq, {}))
+        agent.close()
+
+        def trace(frame, event, arg):
+            nonlocal left
+            if frame.f_code.co_filename.rpartition("/")[2] not in ("connection.py", "snapshots.py"):
+                return None
+            left -= event == "line"
+            if event == "line" and not left:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            job.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert job.wait() == 7, n
+    assert n > 20, n
+
+
+class Preempted(Exception):
+    pass
+
+
+def handled(call, kind=Preempted):
+    """Calls it with a handler of SIGUSR1 that raises such an exception; whether it came out."""
+    def told(number, frame):
+        raise kind
+
+    kind = type("Preempted", (kind,), {})
+    before = signal.signal(signal.SIGUSR1, told)
+    try:
+        call()
+    except kind:
+        return True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    return False
+
+
+def signalled(*_):
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def a_handler_that_raises_where_an_exception_is_expected(folder):
+    job, agent = connected(folder)
+    job._sock = types.SimpleNamespace(recvmsg=signalled)
+    assert handled(job._drain, BlockingIOError)
+    assert handled(lambda: number_of(type("Odd", (), {"__index__": signalled})(), "a step"), TypeError)
+    zeros = torch.zeros
+    torch.zeros = lambda *_, **__: signalled()
+    try:
+        assert handled(lambda: pagelock._cleared(1), RuntimeError)
+    finally:
+        torch.zeros = zeros
+    job = Watched(folder, state={"n": 1})
+    job._page.long = {LIMIT: NO_STEP, BOUNDARY: NO_STEP}
+    sock, job._emergency.sock = job._emergency.sock, types.SimpleNamespace(shutdown=signalled)
+    assert handled(job._emergency.close, OSError)
+    job._emergency.sock = sock
+    job._emergency.close()
+
+
+class Undone:
+    """It may be signalled, or fail, when it is given a certain number."""
+
+    def __init__(self, n, signals=(), fails=()):
+        self.n, self.signals, self.fails = n, signals, fails
+
+    def state_dict(self):
+        return {"n": self.n}
+
+    def load_state_dict(self, state):
+        if state["n"] in self.signals:
+            signalled()
+        if state["n"] in self.fails:
+            raise ValueError("not this one")
+        self.n = state["n"]
+
+
+def a_handler_that_raises_while_it_is_taken_back(folder):
+    """It is for the script; the others are taken back all the same."""
+    for middle, last in ((Undone(2, signals=[2]), Undone(3, fails=[30])), (Undone(2), Undone(3, fails=[30], signals=[3]))):
+        saved, first = Alone(), Undone(1)
+        saved.declare("all", [Undone(10), Undone(20), Undone(30)])
+        shot, fresh = saved.take_into(0, 0), Alone()
+        fresh.declare("all", [first, middle, last])
+        _, memory = shot.copy()
+        assert handled(lambda: fresh.put_back(memory, shot.where))
+        assert first.n == 1, first.n
+
+
+def what_a_handler_has_raised_holds_nothing(folder):
+    """Once it is dealt with, nothing is kept until the next gc.collect()."""
+    gone = []
+
+    class Slow(Given):
+        now = False
+
+        def called(self, signals):
+            large = torch.zeros(4)
+            gone.append(weakref.ref(large))
+            if self.now and signals:
+                signalled()
+            return {}
+
+        def state_dict(self):
+            return self.called(True)
+
+        def load_state_dict(self, state):
+            try:
+                self.called(True)
+            except Exception:
+                raise ValueError("from this") from None
+
+    it = Slow(torch.clone, 0)
+    job = Watched(folder, it=it)
+    shot = job.take_into(0, 0)
+    _, memory = shot.copy()
+    gc.collect()
+    gc.disable()
+    try:
+        for call in (lambda: job._emergency.keep(1), lambda: job.put_back(memory, shot.where)):
+            it.now = True
+            assert handled(call)
+            it.now = False
+            assert not any(ref() is not None for ref in gone), (call, [gc.get_referrers(ref()) for ref in gone if ref() is not None])
+    finally:
+        gc.enable()
+
+
+def a_handler_that_looks_at_the_frames(folder):
+    """It may put another one in the place of its argument."""
+    def told(number, frame):
+        while frame:
+            frame = frame.f_back
+        raise Preempted
+
+    class Handler:
+        def __call__(self, number, frame):
+            told(number, frame)
+            frame = None
+
+        def method(self, number, frame):
+            frame = None
+            raise Preempted
+
+        def called(self, number, frame):
+            frame = None
+            raise Preempted
+
+    Other = type("Other", (Handler,), {"__call__": Handler.called})
+    it = Given(torch.clone, 0)
+    job = Watched(folder, it=it)
+    it.state_dict = signalled
+    for handler in (told, Handler().method, Other(), functools.partial(Handler.called, None), functools.partial(functools.partial(Handler().called))):
+        before = signal.signal(signal.SIGUSR1, handler)
+        try:
+            job._emergency.keep(1)
+        except Preempted:
+            continue
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        raise AssertionError(f"it does not come out: {handler}")
+
+
+def a_function_that_has_changed_its_arguments(folder):
+    """It is told as what it is, and so is one that fails while the script deals with what a handler has raised."""
+    class Odd(Given):
+        def state_dict(self, *args):
+            if self.give is None:
+                return {}
+            args = self.give
+            raise ValueError("not now") from None
+
+    it = Odd(None, 0)
+    job = Watched(folder, it=it)
+    for value in (torch.zeros(2), 7):
+        it.give = value
+        job.keep(1)
+        assert "not now" in job._emergency.trouble
+    try:
+        handler = signal.signal(signal.SIGUSR1, lambda number, frame: (_ for _ in ()).throw(Preempted()))
+        signalled()
+        raise AssertionError("it does not come")
+    except Preempted:
+        job.keep(1)
+        assert "not now" in job._emergency.trouble
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+
+
+class Torn:
+    """A lock as it is since Python 3.14: a handler may raise when it is taken, and the block has not begun."""
+
+    def __init__(self):
+        self.taken = False
+
+    def __enter__(self):
+        assert not self.taken, "it is waited for without end"
+        self.taken = True
+        raise Preempted
+
+    def __exit__(self, *what):
+        self.taken = False
+
+
+def a_handler_that_raises_as_a_lock_is_taken(folder):
+    lock, fd = threading.Lock, os.memfd_create("page")
+    os.ftruncate(fd, PAGE)
+    threading.Lock = Torn
+    try:
+        job, agent = connected(folder)
+        agent.send(pack("WELCOME", 1, {}))
+        page = Page(fd)
+        for _ in range(2):
+            try:
+                page.fence()
+            except Preempted:
+                pass
+        job._ask("HELLO", {}, "WELCOME")
+    finally:
+        threading.Lock = lock
+        os.close(fd)
 
 
 def a_handler_that_raises_as_a_step_begins(folder):
@@ -1043,13 +1297,25 @@ def elements_of_what_is_not_contiguous(folder):
         job.keep(1)
         w.data[at] += 1
         assert job._emergency.end.sampled() == "tensor r00000/w", at
+    for shape, ats in (((4, 4), [(i, k) for i in range(4) for k in range(4)]), ((4, 20), [(0, 19), (2, 10)]), ((80, 2), [(17, 1), (79, 1)]),
+                       ((9, 7), [(0, 0), (8, 6), (0, 6)])):
+        for at in ats:
+            w = torch.zeros(shape).t().detach().requires_grad_()
+            job = Watched(folder, state={"w": w})
+            job.keep(1)
+            w.data[at[::-1]] += 1
+            assert job._emergency.end.sampled() == "tensor r00000/w", (shape, at)
+            with torch.no_grad():
+                w.add_(1)
+            job.keep(2)
+            assert job.captured(2) == ""
 
 
 if __name__ == "__main__":
     bad = []
     with tempfile.TemporaryDirectory() as folder:
         for name, test in list(globals().items()):
-            if getattr(test, "__module__", "") == "__main__" and isinstance(test, types.FunctionType) and name not in ("inferred", "of_views", "buffers"):
+            if getattr(test, "__module__", "") == "__main__" and isinstance(test, types.FunctionType) and name not in ("inferred", "of_views", "buffers", "connected", "handled", "signalled"):
                 try:
                     test(folder)
                 except Exception:

@@ -104,8 +104,11 @@ class Block:
         places = self._places()
         if places == self.places:
             return True
-        self.places, self.shared = places, b""
-        return list(map(_SHAPE, self.locals)) == self.shapes
+        if list(map(_SHAPE, self.locals)) != self.shapes:
+            return False
+        self.shared = b""
+        self.places = places
+        return True
 
     def pack(self, values: List[Any]) -> Packed:
         self.shared = self.shared or pack_places(self.tensors)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from typing import Any, Dict, List, Tuple
 
 from .handlers import raise_of_handler
@@ -18,7 +17,8 @@ class Connection:
         self.pid = os.getpid()
         self._seq = 0
         self._closed = False
-        self._turn_of = threading.Lock()
+        self._asking = False
+        self._inbox: List[Any] = []  # packets that have come and were not dealt with
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.connect(path)
 
@@ -41,13 +41,17 @@ class Connection:
         return self._seq
 
     def _receive(self, flags: int = 0) -> Tuple[str, int, Dict[str, Any], List[int]]:
-        try:
-            packet, beside, _, _ = self._sock.recvmsg(PACKET_MAX, socket.CMSG_LEN(4 * 4), flags | socket.MSG_CMSG_CLOEXEC)
-        except OSError as e:
-            raise_of_handler(e)
-            if isinstance(e, BlockingIOError):
-                raise
-            raise Error(f"elrun's agent is gone: {e}") from None
+        """The next packet.  It stays in the inbox until it was dealt with, and comes there at once: a handler of signals may
+        raise at any line, and an answer that is lost would be waited for again."""
+        while not self._inbox:
+            try:
+                self._inbox.extend(map(self._sock.recvmsg, (PACKET_MAX,), (socket.CMSG_LEN(4 * 4),), (flags | socket.MSG_CMSG_CLOEXEC,)))
+            except OSError as e:
+                raise_of_handler(e)
+                if isinstance(e, BlockingIOError):
+                    raise
+                raise Error(f"elrun's agent is gone: {e}") from None
+        packet, beside, _, _ = self._inbox[0]
         name, seq, body = unpack(packet)
         fds = [fd for level, kind_of, data in beside if (level, kind_of) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
                for fd in memoryview(data).cast("i")]
@@ -55,28 +59,44 @@ class Connection:
 
     def _ask(self, kind: str, body: Dict[str, Any], *answers: str) -> Tuple[Dict[str, Any], List[int]]:
         self._check_process()
-        if self._turn_of.locked():
+        if self._asking:
             raise Error("another thread, or a signal handler, is in a call of this connection: one thread calls, one call after another")
-        with self._turn_of:  # which a handler that raises leaves as it was, wherever it comes: acquire() and `try` do not
+        try:  # no lock: since Python 3.14 a handler that raises may come between __enter__() and the block
+            self._asking = True
             return self._answer(self._send(kind, body), answers)
+        finally:
+            self._asking = False
 
     def _answer(self, seq: int, answers: Tuple[str, ...]) -> Tuple[Dict[str, Any], List[int]]:
         while True:
             name, to, answer, fds = self._receive()
             if to == seq and name in answers:
+                del self._inbox[:1]
                 return answer, fds
             if to in (seq, 0) and name == "REFUSED":
+                del self._inbox[:1]
                 raise Error(answer.get("text", "refused"), answer.get("code", ""))
-            self._take_packet(name, to, answer, fds)
+            self._deal()
 
-    def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
-        """A packet that comes between a question and its answer."""
+    def _deal(self, flags: int = 0) -> None:
+        """Takes the next packet, which answers nothing that is waited for here."""
+        name, to, answer, fds = self._receive(flags)
+        packet = self._inbox[:1]
+        if not fds:
+            self._take_packet(name, to, answer)
+        if self._inbox[:1] == packet:  # a handler may have called, too
+            del self._inbox[:1]
+        for fd in fds:  # of an answer that nobody waits for any more
+            os.close(fd)
+
+    def _take_packet(self, name: str, to: int, answer: Dict[str, Any]) -> None:
+        """A packet that comes between a question and its answer.  The same one comes again if a handler raises meanwhile."""
         raise NotImplementedError
 
     def _drain(self) -> None:
         """Takes what has come, without waiting."""
         try:
             while True:
-                self._take_packet(*self._receive(socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            pass
+                self._deal(socket.MSG_DONTWAIT)
+        except BlockingIOError as e:
+            raise_of_handler(e)

@@ -102,7 +102,7 @@ class Declaring(Connection):
         if not self.parts:
             raise Error("nothing was declared: ck.declare(name, state) comes first")
         layout = self._layout()
-        if any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts):
+        if any(isinstance(p, Part) and p.shard_id != f"rank{self.rank}" for p in self.parts) and not any(p.own for p in self.parts):
             self.parts.append(OwnPart(self.rank))
         self.parts.sort(key=lambda p: p.file != "")  # files last
         for i, p in enumerate(self.parts):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import copy
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+import functools
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import special
 from .blocks import local_of
 from .handlers import raise_of_handler
+from .memory import is_alike
 from .objects import is_small
 from .tree import (DoorNode, MappingNode, Misfit, ModuleNode, OptimizerNode, Plain, ShardedOptimizerNode, TensorNode, a_class,
                    class_name, join)
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 UNDO_MAX = 64 << 20  # bytes of a state that is copied so that it can be put back
 NAMES_MAX = 4  # that differ, in one text
+DEPTH_MAX = 8  # of the state of an optimizer in another object; one may also stand in itself
 
 Undo = Optional[Callable[[], None]]
 
@@ -198,39 +201,6 @@ def _keep_dtypes(optim: Any, state: Dict[Any, Any]) -> None:
                 live[name] = _as_saved(live[name], value)
 
 
-def _state_in(state: Any) -> Dict[Any, Any]:
-    """The state of the one optimizer of which this is, or has, what its state_dict() gives; {}: of none, or of several."""
-    if not isinstance(state, dict):
-        return {}
-    found = [s["state"] for s in (state, *state.values()) if isinstance(s, dict) and isinstance(s.get("state"), dict) and "param_groups" in s]
-    return found[0] if len(found) == 1 else {}
-
-
-def _cast_back(target: Any, saved: Dict[Any, Any]) -> None:
-    """The same of an object that wraps one optimizer of torch's own, which has cast what it was given: it shows by what the
-    object gives now, for one may also keep its moments in a narrow type, and give them in a wide one."""
-    th = torch()
-    kind = None if th is None else th.optim.Optimizer
-    inner = [v for v in vars(target).values() if isinstance(v, kind)] if saved and kind and hasattr(target, "__dict__") else []
-    if len(inner) != 1 or type(inner[0]).state_dict is not kind.state_dict or type(inner[0]).load_state_dict is not kind.load_state_dict:
-        return  # whose is whose is not known
-    optim = inner[0]
-    params = dict(enumerate(p for g in optim.param_groups for p in g["params"]))
-    states = [(key, values, optim.state.get(params[key])) for key, values in saved.items() if key in params and isinstance(values, dict)]
-    cast = [(key, name, value, live) for key, values, live in states if isinstance(live, dict)
-            for name, value in values.items() if _was_cast(live.get(name), value, params[key])]
-    given = _state_in(special.state_of(target)) if cast else {}
-    for key, name, value, live in cast:
-        now = given.get(key, {}).get(name)
-        if special.is_tensor(now) and now.dtype == live[name].dtype:
-            live[name] = value.to(live[name].device, copy=True)
-
-
-def _was_cast(live: Any, saved: Any, param: Any) -> bool:
-    return bool(special.is_tensor(live) and special.is_tensor(saved) and live.shape == saved.shape and saved.is_floating_point()
-                and live.dtype == param.dtype and saved.element_size() > live.element_size())
-
-
 def _as_saved(live: Any, saved: Any) -> Any:
     """The tensors that torch has made, but of the type that was saved; and what it casts that is no tensor, as it was."""
     if special.is_tensor(saved):
@@ -242,6 +212,79 @@ def _as_saved(live: Any, saved: Any) -> Any:
     if type(saved) in (list, tuple) and isinstance(live, (list, tuple)) and len(live) == len(saved):
         return type(saved)(_as_saved(a, b) for a, b in zip(live, saved))
     return saved
+
+
+class _Loaded(NamedTuple):
+    """What the load_state_dict() of torch was given, of an optimizer in another object."""
+
+    optim: Any
+    state: Dict[Any, Any]
+    ids: List[Any]  #: of its parameters there, in their order
+
+
+def _load_wrapped(target: Any, state: Any) -> None:
+    """Calls load_state_dict() of an object, and does the same for torch's optimizers in its attributes: what they are given
+    is noted, however the object arranges it.  One that keeps its moments in a narrow type and gives them in a wide one goes on
+    so; that shows in what it gives then.  It is asked for what it is, not for what was cast: on all ranks, or on none."""
+    th = torch()
+    inner = [v for v in getattr(target, "__dict__", {}).values() if isinstance(v, th.optim.Optimizer) and special.loads_as_torch(v)
+             and "load_state_dict" not in vars(v)] if th else []
+    if not inner:
+        target.load_state_dict(state)
+        return
+    dtypes = dict(_dtypes(state))  # it may be taken apart
+    loaded: List[_Loaded] = []
+
+    def load(optim: Any, given: Any, *args: Any, **more: Any) -> Any:
+        if isinstance(given, dict) and {"state", "param_groups"} <= given.keys():
+            loaded.append(_Loaded(optim, _levels(given["state"]), [i for g in given["param_groups"] for i in g["params"]]))
+        return type(optim).load_state_dict(optim, given, *args, **more)
+
+    try:
+        for optim in inner:
+            vars(optim)["load_state_dict"] = functools.partial(load, optim)
+        target.load_state_dict(state)
+    finally:
+        for optim in inner:
+            vars(optim).pop("load_state_dict", None)
+    try:
+        now = dict(_dtypes(special.state_of(target)))
+    except Exception as e:  # a snapshot will say so
+        raise_of_handler(e)
+        return
+    if any(now.get(path, dtype) != dtype for path, dtype in dtypes.items()):
+        for one in loaded:
+            for param, values in zip((p for g in one.optim.param_groups for p in g["params"]), map(one.state.get, one.ids)):
+                _cast_back(one.optim.state.get(param), values, param.dtype)
+
+
+def _cast_back(live: Any, saved: Any, dtype: Any) -> None:
+    """What torch has cast to this type is what it was given, if it has not been changed since."""
+    if not (isinstance(live, dict) and isinstance(saved, dict)) and not (type(live) is type(saved) is list and len(live) == len(saved)):
+        return
+    for key, value in saved.items() if isinstance(saved, dict) else enumerate(saved):
+        now = live.get(key) if isinstance(live, dict) else live[key]
+        if not special.is_tensor(now) or not special.is_tensor(value):
+            _cast_back(now, value, dtype)
+        elif key != "step" and special.is_block_tensor(local_of(value)) and value.dtype != now.dtype == dtype and now.shape == value.shape \
+                and is_alike(local_of(value.to(now.device, now.dtype)), local_of(now)):
+            live[key] = value.to(now.device, copy=True)
+
+
+def _levels(value: Any) -> Any:
+    """Dicts and lists of their own, with what stands in them."""
+    if isinstance(value, dict):
+        return {k: _levels(v) for k, v in value.items()}
+    return [_levels(v) for v in value] if type(value) is list else value
+
+
+def _dtypes(value: Any, path: Tuple[Any, ...] = ()) -> Iterator[Tuple[Tuple[Any, ...], Any]]:
+    """Of the tensors in it, by their place."""
+    if special.is_tensor(value):
+        yield path, value.dtype
+    elif isinstance(value, (dict, list, tuple)) and len(path) < DEPTH_MAX:
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _dtypes(one, (*path, key))
 
 
 def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNode) -> None:
@@ -270,15 +313,14 @@ def _plan_sharded(fill: "Fill", path: str, optim: Any, node: ShardedOptimizerNod
 
 def _failed(cause: Exception, undo: Any) -> Misfit:
     """It does not take the state; what it had is put back if that can be done."""
-    failed = Misfit(str(cause))
+    failed = Misfit(str(cause), True)
     failed.__cause__ = cause
-    failed.spoiled = True
     try:
         if undo:
             undo()
             failed.spoiled = False
-    except Exception:  # the first failure is told
-        pass
+    except Exception as e:  # the first failure is told
+        raise_of_handler(e)
     return failed
 
 
@@ -318,10 +360,8 @@ def _plan_pair(fill: "Fill", path: str, target: Any, node: DoorNode) -> None:
 
 def _load_pair(target: Any, state: Any) -> Undo:
     before, wrapped = _copy_of(lambda: special.state_of(target)), special.with_its_groups(target)
-    saved = _state_in(state)  # what is loaded may be taken apart
     try:
-        target.load_state_dict(state)
-        _cast_back(target, saved)
+        _load_wrapped(target, state)
         for optim in wrapped:
             if optim.param_groups is not target.param_groups:
                 target.param_groups[:] = optim.param_groups

@@ -196,8 +196,8 @@ class Emergency:
             time.sleep(0.005)
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        except OSError as e:
+            raise_of_handler(e)
         self.thread.join(1)
         atexit.unregister(self.close)
         if sys.excepthook == self._failed:

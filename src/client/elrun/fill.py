@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import special
 from .generators import put_generator
+from .handlers import raise_of_handler
 from .memory import Memory, copy_array, copy_tensor, fits_memory, is_alike
 from .objects import fields_of
 from .blocks import local_of, look_for_meshes, mesh_of
@@ -114,10 +115,8 @@ class Fill:
             try:
                 back.append(door.call())
             except Exception as e:
-                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
-                failed = Misfit(f'part "{door.part}": load_state_dict() does not take what was saved: {type(cause).__name__}: {cause}')
-                failed.spoiled = not _take_back(back) or getattr(e, "spoiled", True)
-                raise failed from e
+                raise Misfit(f'part "{door.part}": load_state_dict() does not take what was saved: {_cause_of(e)}',
+                             not _take_back(back) or getattr(e, "spoiled", True)) from e
         th = torch()
         if th is None:
             self._take_steps(self.copies, 0)
@@ -133,10 +132,7 @@ class Fill:
                 step()
             except Exception as e:
                 part = next((name for name, *ends in self.ends if n < ends[which]), self.part)
-                cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
-                failed = Misfit(f'part "{part}": what was saved cannot be put there: {type(cause).__name__}: {cause}')
-                failed.spoiled = True
-                raise failed from e
+                raise Misfit(f'part "{part}": what was saved cannot be put there: {_cause_of(e)}', True) from e
 
     def misfit(self, path: str, why: str) -> Misfit:
         return Misfit(f'part "{self.part}"{f", {path}" if path else ""}: {why}')
@@ -461,18 +457,27 @@ def _kind_of(node: Any) -> str:
     return "a generator of random numbers" if isinstance(node, GeneratorNode) else "a tensor"
 
 
+def _cause_of(e: Exception) -> str:
+    cause = e.__cause__ if isinstance(e, Misfit) and e.__cause__ else e
+    return f"{type(cause).__name__}: {cause}"
+
+
 def _take_back(back: List[Optional[Callable[[], None]]]) -> bool:
     """What was loaded is loaded no more.  False: not all of it."""
-    clean = True
+    failed: List[Exception] = []
     for undo in reversed(back):
         try:
-            if undo is None:
-                clean = False
-            else:
+            if undo:
                 undo()
-        except Exception:  # the first failure is told
-            clean = False
-    return clean
+        except Exception as e:  # the first failure is told
+            failed.append(e)
+    clean = not failed and None not in back
+    try:
+        while failed:
+            raise_of_handler(failed.pop(0))
+        return clean
+    finally:
+        failed.clear()  # this frame is in their tracebacks
 
 
 def _whole_optimizer(node: Packed) -> OptimizerNode:

@@ -84,6 +84,6 @@ def _cleared(status: Any) -> bool:
         return True
     try:
         torch().zeros(1, device="cuda")
-    except RuntimeError:
-        pass
+    except RuntimeError as e:
+        raise_of_handler(e)
     return False

@@ -14,7 +14,7 @@ from .objects import Walk
 from .packets import Error, Extent
 from .pagelock import PageLock, devices_of, may_be_queued
 from .sharing import Sharing
-from .tree import Refused
+from .tree import Misfit, Refused
 from .values import counting_changes, numpy, torch
 
 _POPULATE_WRITE = 23  # Linux: MADV_POPULATE_WRITE
@@ -61,9 +61,9 @@ class Part:
             if self.blocks and not _are_different(chunks):  # one was made before there was another of its name
                 self.blocks.clear()
                 return self.take(first)
-            self.room = room_for(len(blob), self.room)
+            self.layout = None  # a handler of signals may raise at any line: what it is for comes first
+            self.chunks, self.room = chunks, room_for(len(blob), self.room)
             self.layout = Layout(self.name, self.shard_id, self.blob_name, chunks, self.room, self.shared)
-            self.chunks = chunks
         sources = taken.chunks[0][1] if len(taken.chunks) == 1 else [s for _, some in taken.chunks for s in some]
         return Held(self.layout, blob, sources)
 
@@ -74,9 +74,9 @@ class Part:
     def rename(self) -> None:
         """Another part has tensors of these names: from now on they begin with that of the part."""
         name = one_segment(self.name)
-        self.prefix, self.piece_prefix = f"{self.prefix}{name}/", f"{self.piece_prefix}{name}/"
         self.blocks.clear()
         self.layout = None
+        self.prefix, self.piece_prefix = f"{self.prefix}{name}/", f"{self.piece_prefix}{name}/"
 
 
 def _are_different(chunks: Tuple[Tuple[Spec, ...], ...]) -> bool:
@@ -105,15 +105,16 @@ class OwnPart:
         blob = pickled({part.name: held.blob for part, held in shared})
         chunks = tuple(part.chunks for part, _ in shared)
         if self.layout is None or chunks != self.chunks or len(blob) > self.layout.room:
-            self.chunks = chunks
-            self.picked, specs = [], []
+            self.layout = None  # as Part does it
+            picked: List[List[int]] = []
+            specs: List[Spec] = []
             for part, held in shared:
                 assert held.layout is not None
                 rows = held.layout.rows
                 pick = [i for i, row in enumerate(rows) if row.own]
                 specs += [rows[i].spec._replace(name=own_name(self.prefix, part.name, rows[i].spec.name)) for i in pick]
-                self.picked.append(pick)
-            self.room = room_for(len(blob), self.room)
+                picked.append(pick)
+            self.chunks, self.picked, self.room = chunks, picked, room_for(len(blob), self.room)
             self.layout = Layout(self.name, self.shard_id, f"obj/{self.prefix}{self.name}", (tuple(specs),), self.room, False)
         sources = [held.sources[i] for (_, held), pick in zip(shared, self.picked) for i in pick]
         return Held(self.layout, blob, sources)
@@ -248,6 +249,7 @@ def copy_all(to: List[Any], sources: List[Any], queued: bool = False) -> None:
     """Tensors and arrays into the views that stand for them; None: it has no elements.  queued: copies of a device's memory
     need not have ended yet."""
     np = numpy()
+    _check_number(to, sources)
     tensors: List[Any] = []
     values: List[Any] = []
     for view, source in zip(to, sources):
@@ -264,6 +266,7 @@ def copy_all(to: List[Any], sources: List[Any], queued: bool = False) -> None:
 def copy_tensors(to: List[Any], sources: List[Any], queued: bool = False) -> None:
     """The same for tensors that have elements."""
     th = torch()
+    _check_number(to, sources)
     if not to:
         return
     with th.no_grad():
@@ -274,6 +277,11 @@ def copy_tensors(to: List[Any], sources: List[Any], queued: bool = False) -> Non
                 view.copy_(source, queued)
 
 
+def _check_number(to: List[Any], sources: List[Any]) -> None:
+    if len(to) != len(sources):
+        raise Error(f"{len(sources)} tensors are to be written where {len(to)} have room; please report this")
+
+
 class Saved(NamedTuple):
     """The images of a slot, by the name of their part."""
 
@@ -281,9 +289,9 @@ class Saved(NamedTuple):
     where: List[Extent]
 
 
-def put_back(parts: List[AnyPart], saved: Saved) -> None:
-    """Fills all that is declared.  Misfit: it does not fit, and nothing was changed; any other exception: an image cannot
-    be read."""
+def put_back(parts: List[AnyPart], saved: Saved, begins: Callable[[], None]) -> None:
+    """Fills all that is declared.  Misfit: it does not fit, and if it is not spoiled, nothing was changed; any other exception:
+    an image cannot be read.  begins: called before anything is changed."""
     images: Dict[str, memoryview] = {}
     for part, extent in zip(parts, saved.where):
         images[part.name] = saved.memory[extent.at : extent.at + extent.bytes]
@@ -300,10 +308,14 @@ def put_back(parts: List[AnyPart], saved: Saved) -> None:
     if shared:
         del fill
         fill = _planned(todo, shared)
+    begins()
     fill.carry_out()
     for part in parts:
         if isinstance(part, FilePart) and part.load:
-            part.load(bytes(images[part.name]))
+            try:
+                part.load(bytes(images[part.name]))
+            except Exception as e:
+                raise Misfit(f'part "{part.name}": load() does not take what was saved: {type(e).__name__}: {e}', True) from e
 
 
 def _planned(todo: List[Tuple[Part, Any, Callable[[str, Any, Any], Any]]], sharing: Sharing) -> Fill:

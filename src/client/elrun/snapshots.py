@@ -59,7 +59,8 @@ def number_of(value: Any, what: str, most: int = STEP_MAX) -> int:
         text += "; restore() returns None where nothing was saved: begin with 0 then"
     try:
         n = operator.index(value)
-    except TypeError:
+    except TypeError as e:
+        raise_of_handler(e)
         raise TypeError(text) from None
     if isinstance(value, bool) or not 0 <= n <= most:
         raise ValueError(text)
@@ -70,6 +71,7 @@ class Snapshots(Declaring):
     """The connection to this node's agent; elrun.connect() makes it."""
 
     _said_swapped = False
+    _half = ""  # why what was declared may be filled in part
 
     def __init__(self, path: str):
         super().__init__(path)
@@ -173,16 +175,26 @@ class Snapshots(Declaring):
             return f"{len(where)} parts were saved, and {len(self.parts)} are declared", ""
         self._spoiled = False
         self._turn |= 1  # what an emergency copy would take changes from here on
+        before = self._half
         try:
-            put_back(self.parts, Saved(memory, where))
+            put_back(self.parts, Saved(memory, where), self._begin_to_fill)
         except Exception as e:  # the agent offers another one, unless it is the script's load_state_dict() that fails
             raise_of_handler(e)
+            self._spoiled = getattr(e, "spoiled", False)
+            self._half = before if not self._spoiled else f"restore() has failed ({e})"
             if isinstance(e, (Misfit, Refused)):
-                self._spoiled = getattr(e, "spoiled", False)
                 return str(e), str(e)
             text = f"{type(e).__name__}: {e}"
             return text, "" if isinstance(e, (ValueError, KeyError, struct.error, Error)) and not from_outside(e) else text
+        self._half = ""
         return "", ""
+
+    def _begin_to_fill(self) -> None:
+        self._half = "restore() was ended by an exception"
+
+    def _check_whole(self, call: str) -> None:
+        if self._half:
+            raise Error(f"{call}: {self._half}, and some of what was declared is filled and some is not; call restore() again first")
 
     def _share(self, share: Callable[[Optional[SavedImage]], Optional[bytes]], image: Optional[SavedImage], samples: int) -> None:
         given = share(image)
@@ -225,6 +237,7 @@ class Snapshots(Declaring):
         if self._inside is not None:
             raise Error(f"snapshot({step}) within update({self._inside}): the state is half changed there; take it behind the `with` "
                         "block")
+        self._check_whole(f"snapshot({step})")
         if persist and not self._disk:
             self._memory_only(step)
         before = self._page.word[PHASE]
@@ -264,7 +277,8 @@ class Snapshots(Declaring):
                     raise
                 self._write(number, again, step)
         except BaseException:
-            self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
+            with contextlib.suppress(Error):  # of an agent that is gone: what has happened first is told
+                self._send("SNAP_ABORT", {"slot": number, "why": "an exception"})
             raise
         self._taken += 1
         self._forget_fates(step)
@@ -355,7 +369,7 @@ class Snapshots(Declaring):
     def wait(self) -> Optional[int]:
         """Waits until the agent has summed every snapshot that was committed; returns the last step that counts."""
         while self._acks:
-            self._take_packet(*self._receive())
+            self._deal()
         self._complain()
         return self._last
 
@@ -412,6 +426,7 @@ class Snapshots(Declaring):
         a snapshot of it."""
         if self._swapped:
             raise Error("update() within swapped(): the weights are not the model's there")
+        self._check_whole("update()")
         return _Update(self, number_of(step, "update(step): a step"))
 
     @contextlib.contextmanager
@@ -550,9 +565,9 @@ class Snapshots(Declaring):
             time.sleep(0.01)
         while self._acks:
             left = (until_ns - time.monotonic_ns()) / 1e9
-            if left <= 0 or not select.select([self._sock], [], [], left)[0]:
+            if left <= 0 or not self._inbox and not select.select([self._sock], [], [], left)[0]:
                 raise Error("it was not summed in the time that there was (elrun --boundary-wait)")
-            self._take_packet(*self._receive())
+            self._deal()
         self._complain()
 
     def _reserve_for(self, held: List[Held]) -> None:
@@ -570,10 +585,8 @@ class Snapshots(Declaring):
 
     # -- packets that come by themselves
 
-    def _take_packet(self, name: str, to: int, answer: Dict[str, Any], fds: List[int]) -> None:
+    def _take_packet(self, name: str, to: int, answer: Dict[str, Any]) -> None:
         """What comes between a question and its answer: what became of earlier snapshots."""
-        for fd in fds:
-            os.close(fd)
         if name == "EVENT":
             event = Event(answer.get("kind", ""), answer.get("step", -1), answer.get("why", ""))
             if answer.get("before"):
@@ -581,11 +594,12 @@ class Snapshots(Declaring):
             else:
                 self._note(event)
             return
-        step = self._acks.pop(to, None)
+        step = self._acks.get(to)
         if step is not None and name == "SNAP_ACK":
             self._last = step
         elif step is not None and name == "REFUSED":
             self._trouble = f"the snapshot of step {step} does not count: {answer.get('text')}"
+        self._acks.pop(to, None)
 
     def _note(self, event: Event) -> None:
         self._events.append(event)

@@ -356,14 +356,17 @@ def _watched(tensor: Any) -> Any:
 def _elements(tensor: Any, middle: bool) -> Any:
     """A view of a few elements from the middle of the tensor, of all if these are a few; None: it has none.  middle: it is contiguous."""
     tensor = tensor.detach()
-    n = tensor.numel()
-    if not n:
+    if not tensor.numel():
         return None
-    if not middle:
-        first = [n // 2 for n in tensor.shape]
-        wide = next((d for d in reversed(range(tensor.dim())) if tensor.shape[d] > 1), -1)
-        return tensor[tuple(slice(at, at + (SAMPLES if d == wide else 1)) for d, at in enumerate(first))]
-    return tensor.view(-1).narrow(0, max(0, min(n // 2, n - SAMPLES)), min(SAMPLES, n))
+    if middle:
+        tensor = tensor.view(-1)
+    left, some = SAMPLES, []
+    for n in reversed(tensor.shape):
+        take = min(n, left)
+        left //= take
+        first = min(n // 2, n - take)
+        some.append(slice(first, first + take))
+    return tensor[tuple(reversed(some))]
 
 
 def _bits(tensor: Any) -> Any:

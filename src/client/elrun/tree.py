@@ -13,7 +13,9 @@ class Misfit(RuntimeError):
     """What was saved does not fit what is declared: the text says which part and what differs.  spoiled: some of it was
     filled all the same, by a load_state_dict() that failed half-way."""
 
-    spoiled = False
+    def __init__(self, text: str, spoiled: bool = False):
+        super().__init__(text)
+        self.spoiled = spoiled
 
 
 class Refused(TypeError):
