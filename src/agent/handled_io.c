@@ -49,8 +49,6 @@ void handled_tell(const struct handled *s, struct failure *f)
     /* A program that it runs may share its stderr, and have ended of that. */
     const bool others = s->place.module && s->own == HANDLER_OTHERS;
     const bool perhaps = s->handler == HANDLER_NONE && s->own != HANDLER_OWN;
-    if (f->stack_from != FAILURE_FROM_STDERR) /* its error file has come meanwhile, and says more */
-        return;
     failure_add_handler(f,
                         s->handler != HANDLER_GOES_ON && others ? s->elsewhere
                         : perhaps                               ? HANDLER_UNKNOWN

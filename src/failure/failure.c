@@ -362,6 +362,8 @@ static struct text behind_message(struct text t)
 void failure_add_handler(struct failure *f, enum handler handler, struct el_mem *mem)
 {
     char *behind = f->behind;
+    if (f->stack_from != FAILURE_FROM_STDERR) /* its error file has come meanwhile, and says more */
+        return;
     f->handler = handler;
     f->raised &= handler != HANDLER_GOES_ON && handler != HANDLER_ELSEWHERE;
     if (handler != HANDLER_GOES_ON || !behind || !failure_is_over(f))
