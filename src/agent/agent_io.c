@@ -404,7 +404,8 @@ static int node_init(struct node *n, struct el_err *e)
     choose_signals(n, &core, &set);
     if (!(n->loop = loop_new(e)) || loop_signals(n->loop, &set, agent_io_on_signal, n, e) < 0)
         return -1;
-    if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)))
+    if (!(n->console = console_new(n->loop, &talk, e)) || !(n->pool = pool_new(n->loop, 4, e)) ||
+        !(n->sources = pool_new(n->loop, 1, e)))
         return -1;
     workers_make_run_id(n);
     if (emit_init(n, e) < 0)
@@ -431,7 +432,8 @@ static int node_init(struct node *n, struct el_err *e)
 static bool node_free(struct node *n)
 {
     run_folder_remove(n->folder); /* also where a thread that still runs lets nothing be freed */
-    if (n->pool && !pool_free(n->pool))
+    const bool read = !n->sources || pool_free(n->sources);
+    if ((n->pool && !pool_free(n->pool)) || !read)
         return false; /* its job still uses what would be freed; the guard tidies up when it sees the end of file */
     health_free(n->health);
     membership_free(n->membership);

@@ -177,10 +177,8 @@ static void watch_ending(struct node *n)
         c->ending_read = output_read_bytes(n->output, (unsigned)c->ending, &held);
 }
 
-static void maybe_answer(struct consequence_look *l)
+static void consequence_decide(struct consequence_look *l)
 {
-    if (l->reading || !l->tailed || l->handled.reading)
-        return;
     const struct failure *f = &l->node->worker[l->slot].failure;
     l->words.end = f->end;
     l->words.code = f->code;
@@ -192,6 +190,22 @@ static void maybe_answer(struct consequence_look *l)
     l->node->worker[l->slot].late = l->words.follower && !l->words.private_link && classify_is_late(l->words.rule);
     bool bare = l->words.end == FAILURE_EXIT && l->words.found.kind == TRACEBACK_NONE && !l->words.follower;
     consequence_answer(l, l->words.follower, bare && find_ending(l->node, f->at));
+}
+
+static void maybe_answer(struct consequence_look *l)
+{
+    if (!l->reading && l->tailed && !l->handled.reading)
+        consequence_decide(l);
+}
+
+/* It has taken too long: if only its source is missing, its words count without; else it cannot be known, and nobody
+ * waits for it. */
+static void consequence_late(struct consequence_look *l)
+{
+    if (!l->reading && l->tailed)
+        consequence_decide(l);
+    else
+        consequence_answer(l, false, false);
 }
 
 static void consequence_source_read(void *ctx)
@@ -310,7 +324,7 @@ static void consequence_on_tick(void *ctx)
     el_usec now = loop_clock();
     for (unsigned i = 0; i < n->nproc; i++)
         if (c->look[i] && now - c->look[i]->since > LOOK_TIME)
-            consequence_answer(c->look[i], false, false); /* it cannot be known: nobody waits for it */
+            consequence_late(c->look[i]);
     watch_ending(n);
     if (n->core.judge_until == EL_NEVER && n->core.ending < 0)
         return;

@@ -68,17 +68,18 @@ struct worker {
 
 /* One failure whose evidence is being read.  It owns what its thread uses: a file system that stands still may keep it
  * beyond its attempt. */
-/* A look, in the pool, at the source of the exception that a worker has printed. */
+/* A look, in a pool of its own, at the source of the exception that a worker has printed. */
 struct handled {
     struct pool_job job;
     struct handler_place place;
     enum handler handler, elsewhere; /* elsewhere: what it means if it is no text of the worker's script */
-    bool own, reading;               /* own: it is that of the worker's script */
+    enum handler_own own;
+    bool reading;
     void (*done)(void *ctx);
     void *ctx;
 };
-/* Is there one to be looked at?  Then done() is called later. */
-void handled_ask(struct node *n, struct handled *s, const struct failure *f, void (*done)(void *ctx), void *ctx);
+/* Is there one to be looked at?  Then done() is called later.  What is known without is told at once. */
+void handled_ask(struct node *n, struct handled *s, struct failure *f, void (*done)(void *ctx), void *ctx);
 void handled_tell(const struct handled *s, struct failure *f);
 
 struct evidence_job {
@@ -131,6 +132,7 @@ struct node {
     bool preparing;     /* the output makes the folders of an attempt */
     bool prepare_again; /* for the next attempt: that one was given up */
     struct pool *pool;
+    struct pool *sources; /* of one thread: the program's files may lie where nothing moves any more */
     struct console *console;
     struct event_log *trace;     /* --events; NULL: nobody wants them */
     struct event_log *log_trace; /* the same in the run's folder of --log-dir; NULL: not there (yet) */

@@ -465,7 +465,10 @@ void coordinator_rearm(struct coordinator *c)
 static void close_overdue(struct coordinator *c, el_usec now)
 {
     char name[EL_ADDR_TEXT_MAX];
-    for (struct peer *p; (p = c->fresh.first) && p->until <= now;) {
+    for (struct peer *p = c->fresh.first, *next; p && p->until <= now; p = next) {
+        next = p->next;
+        if (p->waits) /* it has spoken, and waits for its turn */
+            continue;
         coordinator_say(c, EL_WARN, "%s: closed: no message within %u s", peer_name(p, name),
                         (unsigned)(COORDINATOR_HELLO_LIMIT / EL_SEC(1)));
         peer_free(p);

@@ -427,17 +427,19 @@ static void name_ends(struct peer *p)
     p->same_host = el_addr_is_loopback(remote.ip) || memcmp(remote.ip, local.ip, sizeof local.ip) == 0;
 }
 
-/* The oldest of those that have said nothing, of the address that has most of them: a crowd makes room by itself. */
+/* The oldest of those that have said nothing, of the address that has most of them: a crowd makes room by itself. NULL:
+ * all have spoken, and wait for their turn. */
 static struct peer *most_crowded(const struct coordinator *c)
 {
     static const uint64_t seed[2] = {0x63726f7764, 1};
     unsigned count[256] = {0};
-    struct peer *most = c->fresh.first;
+    struct peer *most = NULL;
     unsigned best = 0;
     for (struct peer *p = c->fresh.first; p; p = p->next)
-        count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256]++;
+        if (!p->waits)
+            count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256]++;
     for (struct peer *p = c->fresh.first; p; p = p->next) {
-        unsigned n = count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256];
+        unsigned n = p->waits ? 0 : count[el_sip(seed, p->addr.ip, sizeof p->addr.ip) % 256];
         most = n > best ? p : most;
         best = n > best ? n : best;
     }
@@ -449,6 +451,12 @@ void coordinator_accept(struct coordinator *c, int fd, const struct el_addr *add
     char name[EL_ADDR_TEXT_MAX];
     if (c->fresh.n >= COORDINATOR_NEW_MAX) {
         struct peer *oldest = most_crowded(c);
+        if (!oldest) {
+            coordinator_say(c, EL_WARN, "%s: closed: %u others wait for their turn", el_addr_text(addr, name),
+                            c->fresh.n);
+            close(fd);
+            return;
+        }
         coordinator_say(c, EL_WARN, "%s: closed: it said nothing, and others need the place", peer_name(oldest, name));
         peer_free(oldest);
     }

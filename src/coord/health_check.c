@@ -347,7 +347,7 @@ void health_check_gap(struct health_check *p, el_usec gap)
 {
     p->until += gap;
     p->all_until += gap;
-    p->stood += gap;
+    p->stood = gap > p->stood ? gap : p->stood; /* the longest: who waits has longer than a short one */
     for (unsigned i = 0; i < p->conf.nodes; i++) {
         p->node[i].away_since += gap;
         p->node[i].strayed |= !p->node[i].done && p->stood >= HEALTH_CHECK_AWAY_LIMIT / 2;

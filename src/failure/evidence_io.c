@@ -12,6 +12,7 @@
 
 #include "failure/summary.h"
 #include "sys/cgroup.h"
+#include "util/array.h"
 #include "util/file.h"
 #include "util/scan.h"
 
@@ -76,18 +77,29 @@ void evidence_read_errfile(const char *path, struct errfile *e)
     close(fd);
 }
 
+/* Who opens a device, or what the kernel makes, may change something; a name that is none of a file may be a server's.
+ */
+static bool is_source(const char *path)
+{
+    static const char *const kernels[] = {"/proc/", "/sys/", "/dev/", "<"};
+    struct stat st;
+    for (size_t i = 0; i < COUNT_OF(kernels); i++)
+        if (strncmp(path, kernels[i], strlen(kernels[i])) == 0)
+            return false;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= HANDLER_SOURCE_MAX;
+}
+
 enum handler evidence_handler(const struct handler_place *place)
 {
     enum errfile_state why;
     enum handler found = HANDLER_UNKNOWN;
-    int fd = open_regular(place->path, &why);
-    char *source = fd >= 0 ? malloc(HANDLER_SOURCE_MAX) : NULL;
+    int fd = is_source(place->path) ? open_regular(place->path, &why) : -1;
+    char *source = fd >= 0 ? malloc(HANDLER_SOURCE_MAX + 1) : NULL;
     size_t len = 0;
     ssize_t n = 0;
-    while (source && len < HANDLER_SOURCE_MAX &&
-           (n = evidence_read_some(fd, source + len, HANDLER_SOURCE_MAX - len)) > 0)
+    while (source && (n = evidence_read_some(fd, source + len, HANDLER_SOURCE_MAX + 1 - len)) > 0)
         len += (size_t)n;
-    if (source && n == 0)
+    if (source && n == 0 && len <= HANDLER_SOURCE_MAX)
         found = handler_find((struct text){source, len}, place);
     free(source);
     if (fd >= 0)

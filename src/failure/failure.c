@@ -12,6 +12,7 @@
 #include "failure/survived.h"
 #include "util/text.h"
 #include "failure/log_traceback.h"
+#include "failure/traceback_line.h"
 #include "sys/xid.h"
 #include "sys/kmsg.h"
 #include "util/array.h"
@@ -349,9 +350,20 @@ static bool failure_is_over(const struct failure *f)
     return !classify_is_follower(f->words) || f->words_private;
 }
 
+/* The exception's message may have more lines, which are indented, as the keys of a state_dict that do not fit. */
+static struct text behind_message(struct text t)
+{
+    struct text rest = t, line;
+    while (text_line(&rest, &line) && (line_is_blank(line) || line.p[0] == ' ' || line.p[0] == '\t'))
+        t = rest;
+    return t;
+}
+
 void failure_add_handler(struct failure *f, enum handler handler, struct el_mem *mem)
 {
     char *behind = f->behind;
+    if (f->stack_from != FAILURE_FROM_STDERR) /* its error file has come meanwhile, and says more */
+        return;
     f->handler = handler;
     f->raised &= handler != HANDLER_GOES_ON && handler != HANDLER_ELSEWHERE;
     if (handler != HANDLER_GOES_ON || !behind || !failure_is_over(f))
@@ -365,7 +377,8 @@ void failure_add_handler(struct failure *f, enum handler handler, struct el_mem 
     f->words_private = f->went_on = f->gave_up = f->logged = false;
     f->sign[0] = f->child[0] = 0;
     f->handler = HANDLER_UNKNOWN;
-    add_stream(f, FAILURE_FROM_STDERR, behind, strlen(behind), mem);
+    const struct text after = behind_message((struct text){behind, strlen(behind)});
+    add_stream(f, FAILURE_FROM_STDERR, after.p, after.n, mem);
     el_free(mem, behind);
 }
 

@@ -78,6 +78,7 @@ struct failure {
     int64_t stop_wall_usec; /* when elrun first signalled it, on the wall clock; -1 = never, or not known */
     el_usec elapsed;        /* since the worker's start */
     el_usec said_at;        /* monotonic: when the last of its stderr was read; 0 = not known */
+    el_usec failed_at;      /* read from a record, which has not all that tells it: failure_at(); 0 = it is none */
 
     /* evidence; the pointers are paid by the el_mem given to the functions below; NULL = none */
     enum failure_watch watch;

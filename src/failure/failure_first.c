@@ -17,6 +17,8 @@ static el_usec raised_at(const struct failure *f)
 
 el_usec failure_at(const struct failure *f)
 {
+    if (f->failed_at)
+        return f->failed_at;
     el_usec at = raised_at(f);
     if (f->file_sec < 0 || f->wall_usec < 0)
         return at;

@@ -5,10 +5,6 @@
 #include "failure/traceback_line.h"
 #include "util/array.h"
 
-enum {
-    BEHIND = 4 /* lines behind the "try" that tell whether it cleared up */
-};
-
 /* "[rank1]: " in front of each line, since torch 2.3. */
 static struct text handler_without_rank(struct text line)
 {
@@ -34,61 +30,161 @@ static struct text handler_trimmed(struct text t)
 
 /* --- the place --- */
 
-/* Of "-m pack.train" the file is ".../pack/train.py" or ".../pack/train/__main__.py"; of a script its name is enough.
- */
-static bool is_program(struct text file, const char *program)
+static bool handler_ends(struct text t, const char *with)
 {
-    const char *name = program ? strrchr(program, '/') : NULL;
-    struct text want;
-    static const char in_package[] = "/__main__.py";
-    if (!program)
-        return false;
-    want = (struct text){name ? name + 1 : program, strlen(name ? name + 1 : program)};
-    if (file.n > sizeof in_package &&
-        handler_is((struct text){file.p + file.n - sizeof in_package + 1, sizeof in_package - 1}, in_package))
-        file.n -= sizeof in_package - 1;
-    else if (file.n > 3 && handler_is((struct text){file.p + file.n - 3, 3}, ".py"))
-        file.n -= 3;
-    if (want.n > 3 && handler_is((struct text){want.p + want.n - 3, 3}, ".py"))
-        want.n -= 3;
-    for (size_t i = want.n; !name && i > 0; i--)
-        if (want.p[i - 1] == '.') {
-            want = (struct text){want.p + i, want.n - i};
-            break;
-        }
-    if (!want.n || file.n < want.n || memcmp(file.p + file.n - want.n, want.p, want.n) != 0)
-        return false;
-    return file.n == want.n || file.p[file.n - want.n - 1] == '/';
+    const size_t n = strlen(with);
+    return t.n >= n && memcmp(t.p + t.n - n, with, n) == 0;
 }
 
-bool handler_place(struct text stack, const char *type, const char *program, struct handler_place *p, bool *own)
+/* Without what Python puts behind the name of a program: ".../pack/__main__.py" is that of a package, or a folder. */
+static struct text handler_stem(struct text file)
 {
-    struct text line;
+    static const char *const ends[] = {"/__main__.py", "/__main__.pyc", ".pyc", ".py"};
+    for (size_t i = 0; i < COUNT_OF(ends); i++)
+        if (file.n > strlen(ends[i]) && handler_ends(file, ends[i]))
+            return (struct text){file.p, file.n - strlen(ends[i])};
+    while (file.n > 1 && file.p[file.n - 1] == '/')
+        file.n--;
+    return file;
+}
+
+static struct text handler_without_dot(struct text path)
+{
+    while (text_starts(path, "./"))
+        path = (struct text){path.p + 2, path.n - 2};
+    return path;
+}
+
+static struct text handler_last(struct text path, char before)
+{
+    for (size_t i = path.n; i > 0; i--)
+        if (path.p[i - 1] == before)
+            return (struct text){path.p + i, path.n - i};
+    return path;
+}
+
+static bool handler_same(struct text a, struct text b)
+{
+    return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* ".../org/pack" for "org.pack". */
+static bool handler_is_module(struct text file, struct text name)
+{
+    if (file.n < name.n || (file.n > name.n && file.p[file.n - name.n - 1] != '/'))
+        return false;
+    file = (struct text){file.p + file.n - name.n, name.n};
+    for (size_t i = 0; i < name.n; i++)
+        if (file.p[i] != (name.p[i] == '.' ? '/' : name.p[i]))
+            return false;
+    return name.n > 0;
+}
+
+/* Python writes the script as it was named, or with the folder in front in which it was started. */
+static bool handler_is_script(struct text file, struct text name, const char *folder)
+{
+    const size_t n = strlen(folder);
+    if (handler_same(file, name))
+        return true;
+    file = handler_without_dot(file);
+    name = handler_without_dot(name);
+    if (handler_same(file, name))
+        return true;
+    return n && name.n && name.p[0] != '/' && text_starts(file, folder) && file.n > n + 1 && file.p[n] == '/' &&
+           handler_same((struct text){file.p + n + 1, file.n - n - 1}, name);
+}
+
+static enum handler_own handler_whose(struct text file, const struct handler_program *program)
+{
+    if (!program->name)
+        return HANDLER_OWN_UNKNOWN;
+    const struct text name = {program->name, strlen(program->name)};
+    file = handler_stem(file);
+    if (program->module)
+        return handler_is_module(file, name)                                    ? HANDLER_OWN
+               : handler_same(handler_last(file, '/'), handler_last(name, '.')) ? HANDLER_OWN_UNKNOWN
+                                                                                : HANDLER_OTHERS;
+    const struct text script = handler_stem(name);
+    return handler_is_script(file, script, program->folder)                   ? HANDLER_OWN
+           : handler_same(handler_last(file, '/'), handler_last(script, '/')) ? HANDLER_OWN_UNKNOWN
+                                                                              : HANDLER_OTHERS;
+}
+
+/* Of "python -m". */
+static bool handler_is_runpy(struct text file)
+{
+    return handler_is(file, "<frozen runpy>") || handler_ends(file, "/runpy.py");
+}
+
+struct handler_scan {
+    struct handler_place *p;
+    const struct handler_program *program;
+    enum handler_own own;
+    bool any;                             /* a header was there */
+    bool chain;                           /* the line before says that the next traceback belongs to this one */
+    bool head, words, typed, found, user; /* head: the next frame is the outermost */
+};
+
+static void handler_take_frame(struct handler_scan *s, const struct line_frame *frame, bool marked)
+{
+    struct handler_place *p = s->p;
+    s->head = false;
+    s->found = s->words = true;
+    s->user = frame->user;
+    p->words[0] = 0;
+    p->line = frame->line;
+    p->caught = marked;
+    p->module = handler_is(frame->function, "<module>");
+    s->own = handler_whose(frame->file, s->program);
+    text_copy(p->path, sizeof p->path, frame->file.p, frame->file.n);
+}
+
+/* False: this traceback stands in the message of the one before: it is of another process, perhaps of another host. */
+static bool handler_take_line(struct handler_scan *s, struct text line)
+{
     struct line_frame frame;
-    bool head = false, found = false, words = false;
-    while (text_line(&stack, &line)) {
-        line = handler_without_rank(line);
-        if (text_starts(line, "Traceback (most recent call last):")) {
-            head = true;
-            found = words = false;
-            continue;
-        }
-        bool is_frame = line_is_frame(line, &frame);
-        if (words && !is_frame)
-            text_copy(p->words, sizeof p->words, handler_trimmed(line).p, handler_trimmed(line).n);
-        words = false;
-        if (!head || !is_frame || text_starts(frame.function, "_run_") || frame.file.n >= sizeof p->path)
-            continue; /* runpy, of "python -m" */
-        head = false;
-        found = words = true;
-        p->words[0] = 0;
-        p->line = frame.line;
-        p->module = handler_is(frame.function, "<module>");
-        *own = is_program(frame.file, program);
-        text_copy(p->path, sizeof p->path, frame.file.p, frame.file.n);
+    struct text type, message;
+    if (text_starts(line, "Traceback (most recent call last):")) {
+        if (s->any && !s->chain)
+            return false;
+        s->any = s->head = true;
+        s->found = s->words = s->typed = s->chain = false;
+        return true;
     }
+    s->chain = line_is_chain(line) || (s->chain && line_is_blank(line));
+    const bool is_frame = line_is_frame(line, &frame), marked = is_frame && line.p[0] == '>';
+    if (s->words && !is_frame)
+        text_copy(s->p->words, sizeof s->p->words, handler_trimmed(line).p, handler_trimmed(line).n);
+    s->words = false;
+    if (s->found && !s->typed && !is_frame && line.n && line.p[0] != ' ' &&
+        line_is_exception(line, false, &type, &message)) {
+        s->typed = true;
+        text_copy(s->p->type, sizeof s->p->type, type.p, type.n);
+    }
+    /* Loguru shows the frames outside the one that caught it, too, and marks that one. */
+    if (is_frame && !s->typed && (s->head || marked) && !handler_is_runpy(frame.file) &&
+        frame.file.n < sizeof s->p->path)
+        handler_take_frame(s, &frame, marked);
+    return true;
+}
+
+bool handler_place(struct text stack, const char *type, const struct handler_program *program, struct handler_place *p,
+                   enum handler_own *own)
+{
+    struct handler_scan s = {.p = p, .program = program};
+    struct text line;
     text_copy(p->type, sizeof p->type, type, strlen(type));
-    return found && p->line && p->path[0];
+    while (text_line(&stack, &line))
+        if (!handler_take_line(&s, handler_without_rank(line)))
+            return false;
+    *own = s.own;
+    if (!s.found || !p->line || !p->path[0])
+        return false;
+    if (!s.user && s.own != HANDLER_OWN) { /* an installed package: what it does with its exceptions is not looked at */
+        p->words[0] = 0;
+        return p->module;
+    }
+    return true;
 }
 
 /* --- the source --- */
@@ -99,10 +195,77 @@ static struct text line_from(struct text all, size_t at)
     return (struct text){all.p + at, end ? (size_t)(end - all.p) - at : all.n - at};
 }
 
-static bool is_code(struct text line)
+/* Lines of Python, from the beginning of a statement on. */
+struct handler_lines {
+    struct text all;
+    size_t at;           /* of the next line */
+    unsigned depth;      /* of the brackets that are open */
+    char quote;          /* of the string that is open; 0 = none is */
+    bool triple, joined; /* joined: a "\" has ended the line before */
+};
+
+struct handler_line {
+    size_t at;
+    struct text text, code; /* code: without the string of an earlier line with which it begins */
+    bool quoted;            /* it begins in a string */
+    bool first;             /* it begins a statement */
+};
+
+static size_t handler_skip_quoted(struct handler_lines *s, struct text t, size_t i)
 {
-    line = handler_trimmed(line);
-    return line.n && !strchr("#)]}", line.p[0]);
+    const char c = t.p[i];
+    if (c == '\\')
+        return i + 2;
+    if (c != s->quote)
+        return i + 1;
+    if (!s->triple || (i + 2 < t.n && t.p[i + 1] == c && t.p[i + 2] == c)) {
+        s->quote = 0;
+        return i + (s->triple ? 3 : 1);
+    }
+    return i + 1;
+}
+
+static bool handler_next(struct handler_lines *s, struct handler_line *l)
+{
+    if (s->at >= s->all.n)
+        return false;
+    struct text t = line_from(s->all, s->at);
+    const bool within = s->quote || s->depth || s->joined;
+    *l = (struct handler_line){.at = s->at, .text = t, .code = t, .quoted = s->quote != 0};
+    s->at += t.n + 1;
+    s->joined = false;
+    if (t.n && t.p[t.n - 1] == '\r')
+        t.n--;
+    size_t i = 0, from = l->quoted ? t.n : 0;
+    bool outside = !l->quoted;
+    while (i < t.n) {
+        const char c = t.p[i];
+        if (s->quote) {
+            i = handler_skip_quoted(s, t, i);
+            from = !outside && !s->quote ? i : from;
+            outside |= !s->quote;
+            continue;
+        }
+        if (c == '#')
+            break;
+        if (c == '"' || c == '\'') {
+            s->quote = c;
+            s->triple = i + 2 < t.n && t.p[i + 1] == c && t.p[i + 2] == c;
+            i += s->triple ? 3 : 1;
+            continue;
+        }
+        s->depth += strchr("([{", c) && c;
+        s->depth -= s->depth && c && strchr(")]}", c);
+        i += c == '\\' && i + 1 == t.n ? 2 : 1;
+    }
+    const bool back = i > t.n; /* a "\" ends it */
+    if (s->quote && !s->triple && !back)
+        s->quote = 0;
+    s->joined = back && !s->quote;
+    l->code = (struct text){t.p + from, t.n - from};
+    t = handler_trimmed(t);
+    l->first = !within && t.n && t.p[0] != '#';
+    return true;
 }
 
 static unsigned indent(struct text line)
@@ -120,12 +283,24 @@ static bool handler_begins(struct text line, const char *word)
     return text_starts(line, word) && (line.n == n || strchr(" \t:(*", line.p[n]));
 }
 
+static bool handler_is_loop(struct text line)
+{
+    return handler_begins(line, "for") || handler_begins(line, "while") || handler_begins(line, "async for");
+}
+
+/* A function or a class begins. */
+static bool handler_is_scope(struct text line)
+{
+    return handler_begins(line, "def") || handler_begins(line, "async def") || handler_begins(line, "class") ||
+           text_starts(handler_trimmed(line), "@");
+}
+
 static bool handler_is_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Does who catches parent catch child? */
+/* Does who catches parent, one of Python's own, catch child, as Python writes it? */
 static bool is_parent(struct text parent, const char *child)
 {
     static const struct {
@@ -136,9 +311,10 @@ static bool is_parent(struct text parent, const char *child)
                  {"ArithmeticError", "ZeroDivisionError"},
                  {"ArithmeticError", "OverflowError"},
                  {"RuntimeError", "NotImplementedError"},
-                 {"RuntimeError", "OutOfMemoryError"},
+                 {"RuntimeError", "torch.OutOfMemoryError"},
+                 {"RuntimeError", "torch.cuda.OutOfMemoryError"},
                  {"ValueError", "UnicodeDecodeError"},
-                 {"ValueError", "JSONDecodeError"},
+                 {"ValueError", "json.decoder.JSONDecodeError"},
                  {"OSError", "FileNotFoundError"},
                  {"OSError", "PermissionError"},
                  {"OSError", "FileExistsError"},
@@ -147,12 +323,11 @@ static bool is_parent(struct text parent, const char *child)
                  {"OSError", "ConnectionRefusedError"},
                  {"OSError", "BrokenPipeError"},
                  {"OSError", "TimeoutError"},
-                 {"OSError", "URLError"},
-                 {"OSError", "HTTPError"},
+                 {"OSError", "urllib.error.URLError"},
+                 {"OSError", "urllib.error.HTTPError"},
                  {"ConnectionError", "ConnectionResetError"},
                  {"ConnectionError", "BrokenPipeError"},
-                 {"ConnectionError", "ConnectionRefusedError"},
-                 {"SubprocessError", "CalledProcessError"}};
+                 {"ConnectionError", "ConnectionRefusedError"}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++)
         if (handler_is(parent, pairs[i].parent) && strcmp(child, pairs[i].child) == 0)
             return true;
@@ -161,60 +336,100 @@ static bool is_parent(struct text parent, const char *child)
 
 enum catches { CATCHES, CATCHES_PERHAPS, CATCHES_NOT };
 
-/* "(OSError, json.JSONDecodeError) as e", what stands between "except" and the colon. */
-static enum catches clause_catches(struct text t, const char *type)
+/* "Exception" does not catch them. */
+static bool ends_all(struct text name)
 {
-    static const char *const ends[] = {"KeyboardInterrupt", "SystemExit", "GeneratorExit"};
-    const char *dot = strrchr(type, '.');
-    bool any = false, other = false, end = false;
-    type = dot ? dot + 1 : type;
+    static const char *const ends[] = {"KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledError"};
     for (size_t i = 0; i < COUNT_OF(ends); i++)
-        end |= strcmp(type, ends[i]) == 0;
-    for (size_t i = 0, n; i < t.n; i += n) {
-        for (n = 0; i + n < t.n && handler_is_name(t.p[i + n]);)
-            n++;
-        const struct text name = {t.p + i, n};
-        if (n == 0 || (i + n < t.n && t.p[i + n] == '.')) { /* of "json.JSONDecodeError" the last part counts */
-            n = n ? n : 1;
-            continue;
-        }
-        if (handler_is(name, "as"))
-            break;
-        any = true;
-        if (handler_is(name, type) || handler_is(name, "BaseException") || (handler_is(name, "Exception") && !end) ||
-            is_parent(name, type))
-            return CATCHES;
-        bool ending = false;
-        for (size_t k = 0; k < COUNT_OF(ends); k++)
-            ending |= handler_is(name, ends[k]);
-        other |= !ending;
-    }
-    return !any ? CATCHES : other ? CATCHES_PERHAPS : CATCHES_NOT;
-}
-
-static bool handler_has_any(struct text code, const char *const *words, size_t n)
-{
-    for (size_t i = 0; code.n && i < n; i++)
-        if (text_find(code, words[i]))
+        if (handler_is(name, ends[i]))
             return true;
     return false;
 }
 
-/* Is one of the words in it?  What is quoted is only said. */
+static struct text handler_top(struct text name)
+{
+    const char *dot = memchr(name.p, '.', name.n);
+    return dot ? (struct text){name.p, (size_t)(dot - name.p)} : name;
+}
+
+/* Two of one name may be two types: requests.exceptions.ConnectionError is no ConnectionError. */
+static enum catches name_catches(struct text name, const char *type)
+{
+    const struct text full = {type, strlen(type)}, last = handler_last(name, '.'), child = handler_last(full, '.');
+    const bool dotted = last.n < name.n, child_dotted = child.n < full.n;
+    if (handler_is(name, "BaseException") || (handler_is(name, "Exception") && !ends_all(child)))
+        return CATCHES;
+    if (handler_same(last, child))
+        return dotted == child_dotted && (!dotted || handler_same(handler_top(name), handler_top(full)))
+                   ? CATCHES
+                   : CATCHES_PERHAPS;
+    if (!dotted && is_parent(name, type))
+        return CATCHES;
+    return ends_all(last) ? CATCHES_NOT : CATCHES_PERHAPS;
+}
+
+/* "(OSError, json.JSONDecodeError) as e", what stands between "except" and the colon. */
+static enum catches clause_catches(struct text t, const char *type)
+{
+    bool any = false, perhaps = false;
+    for (size_t i = 0, n; i < t.n; i += n) {
+        for (n = 0; i + n < t.n && (handler_is_name(t.p[i + n]) || t.p[i + n] == '.');)
+            n++;
+        const struct text name = {t.p + i, n};
+        n = n ? n : 1;
+        if (!name.n)
+            continue;
+        if (handler_is(name, "as"))
+            break;
+        any = true;
+        const enum catches c = name_catches(name, type);
+        if (c == CATCHES)
+            return c;
+        perhaps |= c == CATCHES_PERHAPS;
+    }
+    return !any ? CATCHES : perhaps ? CATCHES_PERHAPS : CATCHES_NOT;
+}
+
+/* The next piece of it that is code: what is quoted is only said. */
+static bool handler_piece(struct text *line, struct text *piece)
+{
+    size_t n = 0;
+    while (n < line->n && !strchr("#\"'", line->p[n]))
+        n++;
+    if (!line->n || line->p[0] == '#')
+        return false;
+    *piece = (struct text){line->p, n};
+    if (n < line->n && line->p[n] != '#')
+        for (const char mark = line->p[n]; ++n < line->n && line->p[n] != mark;)
+            n += line->p[n] == '\\';
+    n += n < line->n && line->p[n] != '#';
+    n = n < line->n ? n : line->n;
+    *line = (struct text){line->p + n, line->n - n};
+    return true;
+}
+
+/* Is one of the words in it? */
 static bool does_any(struct text line, const char *const *words, size_t count)
 {
-    bool any = false;
-    for (size_t i = 0, n; i < line.n && line.p[i] != '#'; i += n + 1) {
-        for (n = 0; i + n < line.n && !strchr("#\"'", line.p[i + n]);)
-            n++;
-        any |= handler_has_any((struct text){line.p + i, n}, words, count);
-        if (i + n >= line.n || line.p[i + n] == '#')
-            break;
-        const char mark = line.p[i + n];
-        while (i + ++n < line.n && line.p[i + n] != mark)
-            n += line.p[i + n] == '\\';
-    }
-    return any;
+    struct text piece;
+    while (handler_piece(&line, &piece))
+        for (size_t i = 0; piece.n && i < count; i++)
+            if (text_find(piece, words[i]))
+                return true;
+    return false;
+}
+
+static bool handler_uses(struct text line, struct text name)
+{
+    struct text piece;
+    while (handler_piece(&line, &piece))
+        for (size_t i = 0, n; i < piece.n; i += n ? n : 1) {
+            for (n = 0; i + n < piece.n && handler_is_name(piece.p[i + n]);)
+                n++;
+            if (n && handler_same((struct text){piece.p + i, n}, name))
+                return true;
+        }
+    return false;
 }
 
 /* A word that may mean that it lets go of what the other ranks wait for. */
@@ -227,16 +442,58 @@ static bool closes(struct text line)
 /* ... or that the program, or the function, comes to its end. */
 static bool handler_leaves(struct text line)
 {
-    static const char *const words[] = {"raise", "exit", "Exit",  "return", "abort", "kill",   "quit",
+    static const char *const words[] = {"raise", "exit", "Exit",  "return", "bort",  "kill",   "quit",
                                         "die",   "fail", "fatal", "stop",   "break", "errors", "interrupt"};
     return closes(line) || does_any(line, words, COUNT_OF(words));
 }
+
+/* ... and of a line behind the "try". */
+static bool handler_ends_there(struct text line)
+{
+    static const char *const words[] = {"raise", "exit", "Exit", "return", "bort", "quit"};
+    return does_any(line, words, COUNT_OF(words));
+}
+
+static bool handler_breaks(struct text line)
+{
+    static const char *const words[] = {"break", "return"};
+    return does_any(line, words, COUNT_OF(words));
+}
+
+enum {
+    BEHIND = 4,       /* lines behind the "try" that tell whether it cleared up */
+    NAMES_MAX = 8,    /* that a clause assigns, and ... */
+    WORDS_MAX = 16,   /* ... words of one line */
+    BLOCKS_MAX = 100, /* deeper ones Python refuses */
+    TRIES_MAX = 64    /* of them */
+};
+
+struct handler_block {
+    size_t at;
+    struct text line;
+    unsigned indent;
+};
 
 struct around {
     bool may;    /* something is around it that may have caught it */
     bool caught; /* ... that has, ... */
     bool left;   /* ... and perhaps to end */
     bool closes; /* ... or to close what it has, but for a loop */
+    bool loop;   /* in a loop, which goes on */
+};
+
+/* One "try" and what is around it. */
+struct handler_try {
+    struct text all;
+    size_t at, from, behind; /* from: of the clause that catches */
+    unsigned indent;
+    int floor;                   /* indent of its function; -1: the module's own */
+    int loop;                    /* ... of the innermost loop of that; -1: none */
+    size_t loops;                /* where the outermost one begins */
+    bool retries;                /* the loop ends when it went well */
+    struct text name[NAMES_MAX]; /* assigned by the clause */
+    unsigned names;
+    bool many; /* more than these */
 };
 
 /* Behind "except …:" of a line; n 0: the colon is in another one. */
@@ -255,94 +512,223 @@ static struct text behind_colon(struct text line, struct text *types)
     return *types;
 }
 
-/* What comes next, in this block and those around it: it closes what it has, or there is nothing. */
-static void look_behind(struct text all, size_t at, unsigned own, struct around *a)
+static bool handler_is_keyword(struct text word)
 {
-    unsigned lines = 0;
-    for (struct text line; at < all.n && lines < BEHIND; at += line.n + 1) {
-        line = line_from(all, at);
-        if (!is_code(line) || indent(line) > own)
+    static const char *const words[] = {"if", "else", "elif", "for", "while", "with", "in", "not", "is", "and", "or"};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (handler_is(word, words[i]))
+            return true;
+    return false;
+}
+
+/* What a line of the clause assigns: "rc = 1", "self.ok = False", "state["failed"] += 1", "a, b = 1, 2". */
+static void handler_take_names(struct handler_try *t, struct text line)
+{
+    struct text word[WORDS_MAX];
+    unsigned words = 0, depth = 0;
+    for (size_t i = 0, n = 1; i < line.n && line.p[i] != '#'; i += n) {
+        const char c = line.p[i], next = i + 1 < line.n ? line.p[i + 1] : 0, last = i ? line.p[i - 1] : 0;
+        n = 1;
+        if (c == '"' || c == '\'') {
+            while (i + n < line.n && line.p[i + n] != c)
+                n += line.p[i + n] == '\\' ? 2 : 1;
+            n++;
+        } else if (handler_is_name(c)) {
+            while (i + n < line.n && handler_is_name(line.p[i + n]))
+                n++;
+            const struct text w = {line.p + i, n};
+            if ((i + n < line.n && line.p[i + n] == '.') || handler_is_keyword(w))
+                continue;
+            t->many |= words == WORDS_MAX;
+            if (words < WORDS_MAX)
+                word[words++] = w;
+        } else if (c && strchr("([{", c)) {
+            depth++;
+        } else if (c && strchr(")]}", c)) {
+            depth -= depth > 0;
+        } else if (c == ';') {
+            words = 0;
+        } else if (c == '=' && next == '=') {
+            n = 2;
+        } else if (c == '=' && !depth && !strchr("!<>", last ? last : ' ')) {
+            for (unsigned k = 0; k < words; k++) {
+                t->many |= t->names == NAMES_MAX;
+                if (t->names < NAMES_MAX)
+                    t->name[t->names++] = word[k];
+            }
+            words = 0;
+        }
+    }
+}
+
+/* What comes next, in this block and those around it: it ends, or closes what it has, or there is nothing. */
+static void look_behind(struct handler_try *t, struct around *a)
+{
+    struct handler_lines s = {.all = t->all, .at = t->behind};
+    unsigned lines = 0, least = t->indent;
+    for (struct handler_line l; lines < BEHIND && handler_next(&s, &l);) {
+        const unsigned in = indent(l.text);
+        if (!l.first || in > least)
             continue;
-        if (handler_begins(line, "def") || handler_begins(line, "class") || line.p[0] == '@') /* another one's text */
+        if ((int)in <= t->floor || handler_is_scope(l.text)) /* another one's text */
             break;
+        least = in;
+        if (handler_begins(l.text, "else") || handler_begins(l.text, "elif") || handler_begins(l.text, "except"))
+            continue;
         lines++;
-        a->closes |= closes(line);
+        a->closes |= closes(l.text);
+        const bool inside = t->loop >= 0 && (int)in > t->loop;
+        t->retries |= inside && handler_breaks(l.text);
+        a->left |= (t->loop < 0 || inside || t->retries) && handler_ends_there(l.text);
     }
     a->closes |= !lines;
 }
 
-/* The clauses of the "try" whose line begins at that place, and what comes behind it. */
-static void look_at_try(struct text all, size_t at, const char *type, struct around *a)
+/* "for … else": that is what comes when no turn went well. */
+static void look_at_loop_else(const struct handler_try *t, struct around *a)
 {
-    struct text line = line_from(all, at);
-    const unsigned own = indent(line);
-    bool inside = false, done = false, last = false; /* the clause that catches; an earlier one has caught; "finally" */
-    for (at += line.n + 1; at < all.n; at += line.n + 1) {
-        line = line_from(all, at);
-        if (!is_code(line))
+    struct handler_lines s = {.all = t->all, .at = t->behind};
+    bool other = false;
+    for (struct handler_line l; t->loop >= 0 && handler_next(&s, &l);) {
+        if (l.first && (int)indent(l.text) <= t->loop) {
+            if (other || (int)indent(l.text) < t->loop || !handler_begins(l.text, "else"))
+                return;
+            other = true;
+        }
+        a->left |= other && (closes(l.code) || handler_ends_there(l.code));
+    }
+}
+
+/* Does something ask for what the clause has assigned, a status as a rule?  In a loop also what stands before it. */
+static bool asks_for_names(const struct handler_try *t)
+{
+    const bool loop = t->loop >= 0;
+    struct handler_lines s = {.all = t->all, .at = loop ? t->loops : t->behind};
+    for (struct handler_line l; t->names && handler_next(&s, &l);) {
+        if (l.at >= t->behind && l.first && (int)indent(l.text) <= t->floor)
+            return false;
+        if (l.at >= t->from && l.at < t->behind)
             continue;
-        if (indent(line) > own) {
-            a->left |= (inside || last) && handler_leaves(line);
+        for (unsigned i = 0; i < t->names; i++)
+            if (handler_uses(l.code, t->name[i]))
+                return true;
+    }
+    return false;
+}
+
+/* The clauses of the "try", and what comes behind it. */
+static void look_at_try(struct handler_try *t, const char *type, struct around *a)
+{
+    struct handler_lines s = {.all = t->all, .at = t->at};
+    struct handler_line l;
+    bool inside = false, done = false, last = false, body = true; /* the clause that catches; ...; "finally" */
+    bool breaks = false;
+    t->behind = t->all.n;
+    handler_next(&s, &l);
+    breaks |= handler_breaks(l.code);
+    while (handler_next(&s, &l)) {
+        if (!l.first || indent(l.text) > t->indent) {
+            a->left |= (inside || last) && handler_leaves(l.code);
+            breaks |= body && handler_breaks(l.code);
+            if (inside && l.first)
+                handler_take_names(t, l.code);
             continue;
         }
-        inside = false;
-        last = handler_begins(line, "finally");
-        if (indent(line) < own || !(handler_begins(line, "except") || handler_begins(line, "else") || last))
+        inside = body = false;
+        last = handler_begins(l.text, "finally");
+        t->behind = l.at;
+        if (indent(l.text) < t->indent || !(handler_begins(l.text, "except") || handler_begins(l.text, "else") || last))
             break;
-        if (!handler_begins(line, "except") || done)
+        t->behind = t->all.n;
+        if (!handler_begins(l.text, "except") || done)
             continue;
-        struct text t = handler_trimmed(line), types;
-        t = (struct text){t.p + strlen("except"), t.n - strlen("except")};
-        const struct text rest = behind_colon(t, &types);
-        enum catches c = !rest.n || text_starts(t, "*") ? CATCHES_PERHAPS : clause_catches(types, type);
+        struct text clause = handler_trimmed(l.text), types;
+        clause = (struct text){clause.p + strlen("except"), clause.n - strlen("except")};
+        const struct text rest = behind_colon(clause, &types);
+        enum catches c = !rest.n || text_starts(clause, "*") ? CATCHES_PERHAPS : clause_catches(types, type);
         a->may |= c != CATCHES_NOT;
         a->left |= c == CATCHES_PERHAPS || (c == CATCHES && handler_leaves(rest));
         a->caught |= c == CATCHES;
         inside = done = c == CATCHES;
+        t->from = done ? l.at : t->from;
+        if (done)
+            handler_take_names(t, rest);
     }
-    if (done)
-        look_behind(all, at, own, a);
+    if (!done)
+        return;
+    t->retries = t->loop >= 0 && breaks;
+    look_behind(t, a);
+    look_at_loop_else(t, a);
+    a->left |= t->many || asks_for_names(t);
+    a->loop |= t->loop >= 0 && !t->retries;
 }
 
-static size_t handler_line_start(struct text all, unsigned number)
+/* The one in that block, with what is around it. */
+static void handler_try_around(struct handler_try *t, struct text all, const struct handler_block *block, unsigned n)
 {
-    size_t at = 0;
-    for (unsigned i = 1; i < number && at < all.n; i++)
-        at += line_from(all, at).n + 1;
-    return at;
+    *t = (struct handler_try){
+        .all = all, .at = block[n].at, .from = all.n, .indent = block[n].indent, .floor = -1, .loop = -1};
+    while (n-- > 0 && t->floor < 0) {
+        if (handler_is_scope(block[n].line))
+            t->floor = (int)block[n].indent;
+        if (t->floor < 0 && handler_is_loop(block[n].line)) {
+            t->loop = t->loop < 0 ? (int)block[n].indent : t->loop;
+            t->loops = block[n].at;
+        }
+    }
+}
+
+/* The statements around that line, and its own; 0: it is another one by now, or none, or the text is not Python's. */
+static unsigned handler_blocks(struct text source, const struct handler_place *p, struct handler_block *block)
+{
+    struct handler_lines s = {.all = source};
+    struct handler_line l;
+    unsigned n = 0, number = 0;
+    while (number < p->line) {
+        if (!handler_next(&s, &l))
+            return 0;
+        number++;
+        if (!l.first)
+            continue;
+        while (n && block[n - 1].indent >= indent(l.text))
+            n--;
+        if (n == BLOCKS_MAX)
+            return 0;
+        block[n++] = (struct handler_block){l.at, l.text, indent(l.text)};
+    }
+    if (!number || l.quoted || !p->words[0] || !handler_is(handler_trimmed(l.text), p->words))
+        return 0;
+    while (handler_next(&s, &l))
+        ;
+    return s.quote || s.depth || s.joined ? 0 : n;
 }
 
 enum handler handler_find(struct text source, const struct handler_place *p)
 {
-    size_t at = p->line ? handler_line_start(source, p->line) : source.n;
+    struct handler_block block[BLOCKS_MAX];
+    struct handler_try t;
     struct around a = {0};
-    if (at >= source.n)
+    unsigned n = handler_blocks(source, p, block), tries = 0;
+    if (!n)
         return HANDLER_UNKNOWN;
-    struct text line = line_from(source, at);
-    unsigned least = indent(line);
-    bool loop = false;
-    if (!p->words[0] || !handler_is(handler_trimmed(line), p->words))
-        return HANDLER_UNKNOWN;
-    if (handler_begins(line, "try"))
-        look_at_try(source, at, p->type, &a);
-    while (at > 0 && least > 0) {
-        for (at--; at > 0 && source.p[at - 1] != '\n';)
-            at--;
-        line = line_from(source, at);
-        if (!is_code(line) || indent(line) >= least)
+    for (unsigned i = n; i-- > 0;) {
+        const struct text line = block[i].line;
+        if (handler_begins(line, "try")) {
+            if (++tries > TRIES_MAX)
+                return HANDLER_UNKNOWN;
+            handler_try_around(&t, source, block, i);
+            look_at_try(&t, p->type, &a);
+        }
+        if (i == n - 1)
             continue;
-        least = indent(line);
-        if (handler_begins(line, "try"))
-            look_at_try(source, at, p->type, &a);
-        loop |= a.caught && (handler_begins(line, "for") || handler_begins(line, "while"));
         a.may |= handler_begins(line, "with") || handler_begins(line, "async");
-        if (handler_begins(line, "def") || handler_begins(line, "async def") || handler_begins(line, "class")) {
+        if (handler_is_scope(line)) {
             if (p->module)
                 return HANDLER_UNKNOWN;
             break;
         }
     }
     if (a.caught)
-        return a.left || (a.closes && !loop) ? HANDLER_UNKNOWN : HANDLER_GOES_ON;
-    return p->module && !a.may ? HANDLER_NONE : HANDLER_UNKNOWN;
+        return a.left || (a.closes && !a.loop) ? HANDLER_UNKNOWN : HANDLER_GOES_ON;
+    return p->module && !a.may && !p->caught ? HANDLER_NONE : HANDLER_UNKNOWN;
 }

@@ -23,11 +23,23 @@ struct handler_place {
     char type[128];              /* of the exception */
     unsigned line;
     bool module; /* else the body of a function */
+    bool caught; /* who printed it says that it was caught in this frame */
 };
 
-/* Where the last traceback of them begins.  false: that is not known.  program: the worker's script
- * or module, NULL = not known; *own: it begins in that one. */
-bool handler_place(struct text stack, const char *type, const char *program, struct handler_place *p, bool *own);
+/* The worker's program. */
+struct handler_program {
+    const char *name; /* the script as it was named, or the module; NULL = not known */
+    bool module;
+    const char *folder; /* where it was started; "" = not known */
+};
+
+enum handler_own { HANDLER_OWN_UNKNOWN, HANDLER_OWN, HANDLER_OTHERS };
+
+/* Where the last traceback of a chain begins.  false: that is not known, or it may be another process's, whose paths
+ * are not to be opened.  type: of the exception, if the stack does not say it.  *own: is it the file of the program
+ * itself? p->words "" where the file is not to be read. */
+bool handler_place(struct text stack, const char *type, const struct handler_program *program, struct handler_place *p,
+                   enum handler_own *own);
 
 /* What the file says of it, if that could be read (n 0 = not); UNKNOWN if its line is another one by now. */
 enum handler handler_find(struct text source, const struct handler_place *p);

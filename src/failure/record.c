@@ -123,6 +123,9 @@ static const struct record_field top[] = {
     CHARS("xid_device", xid_device),
 };
 
+/* What failure_at() says where all is known. */
+static const struct record_field failed_at = TOP(U64, "failed_at_usec", failed_at, INT64_MAX / 4, NULL);
+
 static const struct record_field found[] = {
     TOP(WORD, "kind", found.kind, 0, kind_words),
     CHARS("type", found.type),
@@ -204,6 +207,8 @@ static void put_short(struct el_buf *out, const struct failure *f)
     }
     if (f->end == FAILURE_SIGNAL)
         el_buf_printf(out, "\"signal\":\"%s\",", signame(f->code, name));
+    const el_usec at = failure_at(f);
+    el_buf_printf(out, "\"%s\":%llu,", failed_at.name, (unsigned long long)(at < INT64_MAX ? at : INT64_MAX));
     el_buf_puts(out, "\"found\":{");
     for (size_t i = 0; i < COUNT_OF(found); i++) {
         el_buf_puts(out, i ? "," : "");
@@ -479,6 +484,8 @@ static void make_sane(struct failure *f)
         f->code = 0;
     if (!f->stack)
         f->stack_from = FAILURE_FROM_FILE;
+    if (f->failed_at > f->at)
+        f->failed_at = 0;
 }
 
 int record_read(struct record *r, const char *json, size_t n, struct el_mem *mem, struct el_err *e)
@@ -498,6 +505,7 @@ int record_read(struct record *r, const char *json, size_t n, struct el_mem *mem
     }
     struct el_buf text = EL_BUF_INIT(mem, 0);
     get_fields(r, top, COUNT_OF(top), tree, &text);
+    record_get_number(&r->failure, &failed_at, json_object_get(tree, failed_at.name));
     get_fields(r, found, COUNT_OF(found), json_object_get(tree, "found"), &text);
     int bad = get_longs(&r->failure, tree, &text, mem);
     bad |= text.full;

@@ -20,6 +20,33 @@ if rank == 0 and how == "function":
 if rank == 0 and how == "program":
     subprocess.run([sys.executable, "-c", "import json; json.loads('{')"])
     time.sleep(20)
+if rank == 0 and how == "status":
+    status = 0
+    try:
+        raise ValueError("the cause")
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    time.sleep(0.4)
+    sys.exit(status)
+if rank == 0 and how == "method":
+    class Trainer:
+        def run(self):
+            ok = True
+            try:
+                main_loop()
+            except Exception:
+                traceback.print_exc()
+                ok = False
+            return ok
+    def main_loop():
+        print("""
+no line of the program
+""", flush=True)
+        raise ValueError("the cause")
+    if not Trainer().run():
+        time.sleep(0.4)
+        sys.exit(1)
 if rank == 0:
     try:
         if how in ("killed", "chooses"):
@@ -37,7 +64,7 @@ if rank == 0:
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(20)
-time.sleep(20 if how in ("exit", "words", "killed", "chooses") else 0.4)
+time.sleep(20 if how in ("status", "method", "exit", "words", "killed", "chooses") else 0.4)
 if how == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 raise ConnectionResetError(104, "Connection reset by peer")
@@ -55,6 +82,12 @@ unlike "... it has not failed too" "$(cat "$T/kill")" "rank 0 failed"
 run exit
 like "a rank ends with 1 a while after something that it had caught" "$(cause_of "$T/exit")" \
     "rank 0 failed: exit code 1; it had printed: ModuleNotFoundError: No module named 'no_such_module'"
+
+for how in status method; do
+    run $how
+    like "a rank has caught its exception, and ends with a status that tells of it ($how): it is the cause" \
+        "$(cause_of "$T/$how")" "rank 0 failed: ValueError: the cause"
+done
 
 run words
 like "... with its own last word" "$(cause_of "$T/words")" "rank 0 failed: exit code 1; its last line: no data is left"
@@ -80,9 +113,11 @@ if how == "kill":
 raise KeyError("the second")
 END
 for how in raise kill; do
-    "$ELRUN" --standalone --nproc-per-node=2 "$T/clears.py" $how >"$T/clears.$how" 2>&1
+    "$ELRUN" --standalone --nproc-per-node=2 --tee=3 --log-dir="$T/logs.$how" "$T/clears.py" $how >"$T/clears.$how" 2>&1
     like "a rank clears up, and another one fails by itself ($how): the first one is the cause" "$(cause_of "$T/clears.$how")" \
         "rank 1 failed: ValueError: the first"
+    "$ELRUN" report "$T/logs.$how" >"$T/report.$how" 2>&1
+    is "... the report says the same" "$(cause_of "$T/report.$how")" "$(cause_of "$T/clears.$how")"
     like "... the second one is told" "$(cat "$T/clears.$how")" "^  rank 0 failed too: (KeyError: 'the second'|signal 9)"
 done
 cat >"$T/lets_go.py" <<'END'

@@ -14,14 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static struct handler_place p;
     struct el_mem mem = EL_MEM_INIT(1 << 20);
     struct el_buf raw = EL_BUF_INIT(&mem, 0);
-    bool own = false;
+    enum handler_own own = HANDLER_OWN_UNKNOWN;
+    const struct handler_program program = {"train.py", n % 2 == 1, "/w"};
     if (n > 1 << 17 || el_buf_put(&raw, data, n) || !raw.v)
         return 0;
     const char *end = memchr(raw.v, 0xff, n);
     const size_t at = end ? (size_t)(end - raw.v) : n;
     const struct text stack = {raw.v, at}, source = {raw.v + (at < n ? at + 1 : n), at < n ? n - at - 1 : 0};
     p = (struct handler_place){0};
-    if (handler_place(stack, "ImportError", "train.py", &p, &own))
+    if (handler_place(stack, "ImportError", &program, &p, &own))
         assert(p.line && p.path[0] && strlen(p.path) < sizeof p.path && strlen(p.words) < sizeof p.words);
     enum handler h = handler_find(source, &p);
     assert(h == HANDLER_UNKNOWN || (p.words[0] && source.n));

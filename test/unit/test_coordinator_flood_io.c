@@ -1,4 +1,5 @@
 /* A coordinator that is sent more than it can do at once: what others say is heard in between. */
+#include "coord/coordinator_private.h"
 #include "unit/coordinator_stage.h"
 
 enum { FLOOD = 2000 };
@@ -106,12 +107,56 @@ static void test_births_gone(void)
     close_coordinator();
 }
 
+static void stop_in_turn(void *ctx)
+{
+    (void)ctx;
+    if (c->waiting || loop_clock() > give_up_at)
+        loop_stop(loop);
+}
+
+/* All have spoken, and wait for their turn, which comes only after the time in which one must have spoken; and a crowd
+ * that says nothing asks for their places. */
+static void test_births_late(void)
+{
+    static int fds[COORDINATOR_NEW_MAX];
+    struct el_addr addr = {.port = 1};
+    char id[16];
+    unsigned n = 0;
+    el_addr_parse("10.9.9.9", addr.ip);
+    open_coordinator(NULL, false);
+    for (unsigned i = 0; i < CROWD; i++) {
+        snprintf(id, sizeof id, "job%u", i);
+        join(&crowd[i], "10.9.9.9", 0x100 + i, settings(id, 2, 4));
+    }
+    give_up_at = loop_clock() + PATIENCE;
+    loop_at_turn_end(loop, stop_in_turn, NULL);
+    loop_run(loop);
+    loop_at_turn_end(loop, NULL, NULL);
+    ok(c->waiting > 0, "some wait");
+    for (struct peer *p = c->fresh.first; p; p = p->next)
+        p->until = 0;
+    for (; n < COORDINATOR_NEW_MAX; n++) {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+            break;
+        fds[n] = pair[0];
+        coordinator_accept(c, pair[1], &addr, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
+    }
+    ok(wait_for(all_have_begun), "nobody is closed who has spoken");
+    for (unsigned i = 0; i < CROWD; i++)
+        hang_up(&crowd[i]);
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+    close_coordinator();
+}
+
 int main(void)
 {
     stage_open();
     test_flood();
     test_births();
     test_births_gone();
+    test_births_late();
     stage_close();
     return done();
 }

@@ -246,6 +246,25 @@ static void test_oom_real(void)
     skip(what, "no memory cgroup can be made here");
 }
 
+/* Of a source that is a plain file, and no larger than one is. */
+static void test_source(void)
+{
+    struct handler_place p = {.line = 2, .words = "x()", .type = "KeyError", .module = true};
+    const char *path = write_text("a.py", "try:\n    x()\nexcept KeyError:\n    p()\ny()\n");
+    snprintf(p.path, sizeof p.path, "%s", path);
+    is_num(evidence_handler(&p), HANDLER_GOES_ON, "a source");
+    snprintf(p.path, sizeof p.path, "/proc/self/root%s", path);
+    is_num(evidence_handler(&p), HANDLER_UNKNOWN, "the kernel's files are not opened");
+    snprintf(p.path, sizeof p.path, "%s", at("none"));
+    is_num(evidence_handler(&p), HANDLER_UNKNOWN, "none");
+    snprintf(p.path, sizeof p.path, "%s", at("source.fifo"));
+    mkfifo(p.path, 0600);
+    is_num(evidence_handler(&p), HANDLER_UNKNOWN, "a FIFO");
+    snprintf(p.path, sizeof p.path, "%s", path);
+    is_num(truncate(path, HANDLER_SOURCE_MAX + 1), 0, "a file that is larger than any source");
+    is_num(evidence_handler(&p), HANDLER_UNKNOWN, "... is not read");
+}
+
 static void test_time(void)
 {
     char out[32];
@@ -265,6 +284,7 @@ int main(void)
     test_publish();
     test_oom();
     test_oom_real();
+    test_source();
     test_time();
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command) || done();

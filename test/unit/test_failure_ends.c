@@ -140,6 +140,52 @@ static void test_over(void)
     }
 }
 
+/* What it said behind an exception that it has survived: the rest of that one's message is none of it. */
+static void test_survived_message(void)
+{
+    static const char said[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in <module>\n    f()\n"
+                               "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for a: [2]\n"
+                               "\n    and for b: [3]\n";
+    static const char *const behind[] = {"", "no data is left\n"};
+    for (size_t i = 0; i < COUNT_OF(behind); i++) {
+        char all[512];
+        struct failure f;
+        failure_init(&f);
+        f.end = FAILURE_EXIT;
+        f.code = 1;
+        int n = snprintf(all, sizeof all, "%s%s", said, behind[i]);
+        failure_add_stderr(&f, all, (size_t)n, NULL);
+        failure_add_handler(&f, HANDLER_GOES_ON, NULL);
+        is_str(f.found.message, i ? "no data is left" : "", i ? "its own last line" : "the rest of a message is none");
+        ok(text_find((struct text){f.survived, strlen(f.survived)}, "state_dict"), "... that is told beside it");
+        failure_free(&f, NULL);
+    }
+}
+
+/* The source was read, and meanwhile the error file has come, which tells of what ended it. */
+static void test_file_before_source(void)
+{
+    static const char said[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in <module>\n    f()\n"
+                               "KeyError: 'caught'\n",
+                      file[] =
+                          "{\"message\": {\"message\": \"ValueError: x\", \"extraInfo\": {\"py_callstack\": "
+                          "\"Traceback (most recent call last):\\n  File \\\"/w/t.py\\\", line 9, in f\\n    x()\\n"
+                          "ValueError: x\\n\", \"timestamp\": \"17\"}}}";
+    static struct errfile e;
+    struct failure f;
+    failure_init(&f);
+    failure_add_stderr(&f, said, sizeof said - 1, NULL);
+    errfile_init(&e);
+    errfile_feed(&e, file, sizeof file - 1);
+    errfile_end(&e);
+    failure_add_file(&f, &e, NULL);
+    failure_add_handler(&f, HANDLER_GOES_ON, NULL);
+    is_str(f.message, "ValueError: x", "what the error file says stays");
+    is_str(f.found.type, "ValueError", "... and its traceback");
+    is_num(f.handler, HANDLER_UNKNOWN, "... which was not looked at");
+    failure_free(&f, NULL);
+}
+
 static void test_program(void)
 {
     char run[] = "run", script[] = "train.py", lr[] = "--lr";
@@ -252,6 +298,8 @@ int main(void)
     test_memory();
     test_loader();
     test_over();
+    test_file_before_source();
+    test_survived_message();
     test_killed();
     test_helper();
     test_program();

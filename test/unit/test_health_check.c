@@ -117,6 +117,14 @@ static void test_standing_still_in_a_pair(void)
     health_check_gap(p, HEALTH_CHECK_AWAY_LIMIT / 4);
     all("ab", HEALTH_CHECK_FAILED);
     is_str(kinds(2), "aa", "what both ends have waited for longer than we slept counts");
+    begin(2);
+    all("ab", HEALTH_CHECK_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        now += HEALTH_CHECK_AWAY_LIMIT / 4;
+        health_check_gap(p, HEALTH_CHECK_AWAY_LIMIT / 4);
+    }
+    all("ab", HEALTH_CHECK_FAILED);
+    is_str(kinds(2), "aa", "... however often we slept");
 }
 
 /* --- away, gone --------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,44 @@ static void round_trip(void)
     el_buf_free(&again);
 }
 
+/* Who raised first is the cause, though it ended last: also where only the records are left. */
+static void test_cause(void)
+{
+    static const char said[] = "Traceback (most recent call last):\n  File \"/w/t.py\", line 8, in <module>\n    f()\n"
+                               "ValueError: the first\n";
+    struct failure f[2] = {sample(), sample()};
+    struct failure *const first = &f[1];
+    struct record r[2];
+    struct el_err e = {0};
+    for (size_t i = 0; i < 2; i++) {
+        failure_free(&f[i], &mem);
+        failure_init(&f[i]);
+        f[i].rank = (unsigned)i;
+        f[i].end = FAILURE_EXIT;
+        f[i].code = 1;
+        f[i].at = EL_SEC(100 + 20 * i);
+    }
+    failure_add_stderr(first, said, sizeof said - 1, &mem);
+    first->said_at = EL_SEC(90);
+    failure_add_handler(first, HANDLER_NONE, &mem);
+    for (size_t i = 0; i < 2; i++) {
+        struct el_buf out = EL_BUF_INIT(&mem, 0);
+        failure_judge(&f[i], false, false);
+        is_num(record_write(&f[i], RECORD_BYTES_LEAST, &out) || record_read(&r[i], out.v, out.len, &mem, &e), 0,
+               e.text);
+        el_buf_free(&out);
+    }
+    const struct failure *const live[] = {&f[0], &f[1]}, *const read[] = {&r[0].failure, &r[1].failure};
+    is_num(failure_cause(live, 2), 1, "who raised first is the cause");
+    is_num(failure_cause(read, 2), 1, "... and so the records have it");
+    is_num(failure_at(read[1]), failure_at(live[1]), "... when it raised");
+    is_num(failure_at(read[0]), failure_at(live[0]), "... when the other one ended");
+    for (size_t i = 0; i < 2; i++) {
+        record_free(&r[i], &mem);
+        failure_free(&f[i], &mem);
+    }
+}
+
 static char *long_text(size_t n, const char *line)
 {
     char *v = el_alloc(&mem, n + 1);
@@ -340,6 +378,7 @@ int main(void)
 {
     test_words();
     round_trip();
+    test_cause();
     limits();
     worst();
     strangers();
