@@ -25,7 +25,7 @@ static void put_flags(struct el_buf *out, const struct scan_entry *x, const char
     const struct {
         bool set;
         const char *word;
-    } flags[] = {{x->latest, "latest"}, {x->lastwords, "lastwords"}, {x->pinned, "pinned"}, {x->leased, "leased"}};
+    } flags[] = {{x->latest, "latest"}, {x->emergency, "emergency"}, {x->pinned, "pinned"}, {x->leased, "leased"}};
     bool first = true;
     for (size_t i = 0; i < COUNT_OF(flags); i++)
         if (flags[i].set) {
@@ -46,7 +46,7 @@ static void cmd_ckpt_ls_put_row(struct el_buf *out, const struct scan_entry *x, 
     put_time(out, x->changed_sec);
     el_buf_printf(out, "  %5s  %-11s  %9s  %5zu  %s", world, ckpt_format_word(x->format), ckpt_size(x->bytes, size),
                   x->files, scan_state_word(x->state));
-    if (x->latest || x->lastwords || x->pinned || x->leased) {
+    if (x->latest || x->emergency || x->pinned || x->leased) {
         el_buf_puts(out, "  ");
         put_flags(out, x, ",", "");
     }

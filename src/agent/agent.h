@@ -3,8 +3,8 @@
  *     idle -> preparing -> running -> stopping -> collecting -> (preparing | ended)
  *
  * The shell (agent_io.c) performs the actions and sends their results back as events; no action is assumed to succeed.
- * The worker group itself is src/proc/worker_group, whether a failure is tried again is src/failure/restart_policy; restart budget
- * and signals are decided here. */
+ * The worker group itself is src/proc/worker_group, whether a failure is tried again is src/failure/restart_policy;
+ * restart budget and signals are decided here. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 #include <stdbool.h>
@@ -20,8 +20,8 @@
 /* Workers that stand at a step boundary end by themselves, and may close their files; then they are signalled. */
 #define AGENT_PARTING EL_SEC(10)
 
-/* A worker whose last words only say that a peer is gone waits so long for the one that made it so: that one may still
- * be tearing down, and would be stopped before it has said why. */
+/* A worker whose last output only says that a peer is gone waits so long for the one that made it so: that one may
+ * still be tearing down, and would be stopped before it has said why. */
 #define AGENT_CONSEQUENCE EL_SEC(5)
 /* Hung workers get SIGABRT, so that their fault handler prints every stack, and so long for it. */
 #define AGENT_ABORT_GRACE EL_SEC(5)
@@ -72,7 +72,7 @@ enum agent_event_type {
     AGENT_EV_ORPHAN,       /* an adopted orphan was reaped */
     AGENT_EV_PARTED,       /* slot: it stands behind the last step of its round and may end, with whatever status */
     AGENT_EV_FAILING,      /* slot: it will end badly, and waits until CAPTURED; managed: or one of another node does */
-    AGENT_EV_LOOKED,       /* of DO_LOOK: slot; follows: its last words only say that a peer is gone; waits: it has no
+    AGENT_EV_LOOKED,       /* of DO_LOOK: slot; follows: its last output only says that a peer is gone; waits: it has no
                               error of its own, and a rank that had raised one before is about to end; attempt */
     AGENT_EV_NONE_ENDS,    /* no such rank is about to end any more: it goes on */
     AGENT_EV_CAPTURED,  /* of DO_CAPTURE: it is over, whatever came of it; attempt: of which (0: of the present one) */
@@ -99,7 +99,7 @@ enum agent_action_type {
     AGENT_DO_PREPARE, /* attempt: make log folders, store, streams; answer PREPARED */
     AGENT_DO_GROUP,   /* group: one action of the worker group */
     AGENT_DO_NOTE,    /* slot has failed by itself: say so now (hindsight is over) */
-    AGENT_DO_LOOK,    /* slot has failed: what do its last words say?  Answer LOOKED in bounded time */
+    AGENT_DO_LOOK,    /* slot has failed: what does its last output say?  Answer LOOKED in bounded time */
     AGENT_DO_CAPTURE, /* what workers hold, if anything can be had; answer CAPTURED in bounded time, at once if not */
     AGENT_DO_COLLECT, /* the attempt is closed: gather evidence and close its streams; answer COLLECTED in bounded time
                        */
@@ -145,7 +145,7 @@ struct agent {
     el_usec judge_until; /* cause_slot may not be the cause: known when another one fails by itself, or then; EL_NEVER:
                             it is judged */
     unsigned looks;      /* asked for and not answered */
-    bool follows; /* cause_slot's last words only say that a peer is gone, and nobody else has failed by itself */
+    bool follows; /* cause_slot's last output only says that a peer is gone, and nobody else has failed by itself */
     bool waits;   /* … or has no error of its own, and one that had raised an error before is about to end */
     bool collected;
     el_usec again_at;      /* another attempt is decided, and waits until then; EL_NEVER: none does */

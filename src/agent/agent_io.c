@@ -140,7 +140,7 @@ static void agent_io_act(struct node *n, const struct agent_action *a)
     case AGENT_DO_LOOK: consequence_look(n, a->slot); break;
     case AGENT_DO_CAPTURE: emergency_io_begin(n); break;
     case AGENT_DO_COLLECT:
-        flush_io_last_words(n);
+        flush_io_emergency(n);
         emergency_io_pass(n);
         workers_close(n);
         report_collect(n);
@@ -167,7 +167,7 @@ static void agent_io_step(struct node *n, const struct agent_event *ev, struct a
     if (n->core.state != before)
         emit_moved(n, before);
     if ((n->core.state != before || held) && n->core.state == AGENT_STOPPING && !agent_is_held(&n->core)) {
-        flush_io_last_words(n);
+        flush_io_emergency(n);
         emergency_io_pass(n);
     }
 }

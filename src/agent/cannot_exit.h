@@ -1,6 +1,6 @@
 /* A worker that has raised, and stands: nothing ends it, and nobody hears of it until the others' time runs out.  Pure.
  *
- * What is known: its last words are an exception that by its form nobody has caught (failure/exiting.h); since then it
+ * What is known: its last output is an exception that by its form nobody has caught (failure/exiting.h); since then it
  * has printed nothing and used no processor time; its main thread waits for another thread of it.  An exception that
  * was caught at the module's top and printed, with a long wait behind it, looks the same: so it is said as what it is.
  */
@@ -24,7 +24,7 @@ struct cannot_exit {
 /* It has printed so much in all: is that news, so that its words are to be read again? */
 bool cannot_exit_is_news(struct cannot_exit *u, uint64_t printed_bytes);
 
-/* One look.  raised: by its last words.  True once, when it has stood so for CANNOT_EXIT_TIME. */
+/* One look.  raised: by its last output.  True once, when it has stood so for CANNOT_EXIT_TIME. */
 bool cannot_exit_saw(struct cannot_exit *u, bool raised, const struct proc_sample_one *one, el_usec now);
 
 #endif

@@ -229,10 +229,10 @@ static unsigned ckpt_writer_read_parts(const struct ckpt_writer *s, const char *
 }
 
 static void name_order(struct flush_io *p, int64_t step, uint64_t number, uint64_t coord, uint64_t order,
-                       bool lastwords, const char *nonce)
+                       bool emergency, const char *nonce)
 {
     p->about = (struct disk_about){
-        .step = step, .number = number, .coord = coord, .counter = order, .lastwords = lastwords, .layout_id = ""};
+        .step = step, .number = number, .coord = coord, .counter = order, .emergency = emergency, .layout_id = ""};
     /* Directories of two nodes may turn out to be one: what each writes stays its own. */
     if (p->node->conf->ckpt_store == 1)
         snprintf(p->about.nonce, sizeof p->about.nonce, "%.16s%08x", nonce, (unsigned)p->node->coord);
@@ -256,10 +256,10 @@ static void write_order(struct flush_io *p, const struct msg_ckpt_write *w)
     for (unsigned i = 0; !why && i < n; i++)
         if (!slot_table_piece(k, &s->piece[s->index[i]], w->step, w->lineage, &from[i]))
             why = "it does not hold that step any more";
-    if (!why && !flush_order(p->core, w->step, w->lineage, w->lastwords, from, n))
+    if (!why && !flush_order(p->core, w->step, w->lineage, w->emergency, from, n))
         why = "it is still writing another one";
     if (!why) {
-        name_order(p, w->step, w->number, w->coord, w->order, w->lastwords, w->nonce);
+        name_order(p, w->step, w->number, w->coord, w->order, w->emergency, w->nonce);
         s->giver = w->giver;
         s->order = w->order;
         s->lineage = p->about.lineage = w->lineage;
@@ -393,7 +393,7 @@ static void ckpt_writer_on_publish(struct flush_io *p, const struct msg_ckpt_pub
         files->v[i].manifest.name = files->v[i].name;
     for (size_t i = 0; !o->files && i < files->n; i++)
         files->v[i].manifest.node = p->node->host;
-    name_order(p, o->step, o->number, o->coord, o->order, o->lastwords, o->nonce);
+    name_order(p, o->step, o->number, o->coord, o->order, o->emergency, o->nonce);
     p->layout_id = disk_files_keep(files, o->layout);
     p->about.layout_id = p->layout_id ? p->layout_id : "";
     p->about.lineage = s->lineage;
@@ -412,11 +412,11 @@ static void say_published(struct flush_io *p)
     ckpt_step_name((enum ckpt_layout)p->node->conf->ckpt_layout, p->about.step, name);
     snprintf(where, sizeof where, "%.400s/%.100s", p->node->conf->ckpt_dir, name);
     emergency_io_say(p->node, "checkpoint: step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-                     p->about.lastwords ? " (last words)" : "", flush_io_size(bytes, size),
+                     p->about.emergency ? " (emergency)" : "", flush_io_size(bytes, size),
                      (double)(loop_clock() - p->began) / EL_SEC(1), where);
     emit_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
                                                         .state = "committed",
-                                                        .lastwords = p->about.lastwords,
+                                                        .emergency = p->about.emergency,
                                                         .bytes = bytes,
                                                         .elapsed_us = loop_clock() - p->began,
                                                         .text = where});
@@ -547,7 +547,7 @@ void ckpt_writer_over(struct node *n, const struct member_save *x)
     bool wished = flush_over(p->core, x->over_step, x->over_lineage, x->over_good);
     if (!x->over_good && (wished || x->over_ask || p->failed_step != x->over_step)) /* else: a second answer */
         flush_io_note_failed(p, x->over_step, x->over_text);
-    if (!x->over_good && wished && !x->over_lastwords)
+    if (!x->over_good && wished && !x->over_emergency)
         flush_io_owe(p, x->over_step, x->over_text);
     s->held.ask = flush_io_note_answer(p, x) ? 0 : s->held.ask;
     ckpt_news(n);

@@ -1,4 +1,4 @@
-/* A worker has failed: by itself, or only because a peer was gone?  Its last words are read at once, before the others
+/* A worker has failed: by itself, or only because a peer was gone?  Its last output is read at once, before the others
  * are stopped; who made the peer go away may still be tearing down, and has not said why. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,11 +310,11 @@ static void consequence_say(struct node *n)
                (unsigned)(n->core.conf.consequence / EL_SEC(1)));
         return;
     }
-    el_log(
-        EL_INFO,
-        "rank %u (pid %d) failed, but its last words only say that %s: waiting up to %u s for the rank that made it so",
-        f->rank, f->pid, n->worker[n->core.cause_slot].in_vain ? "it waited for a peer in vain" : "a peer is gone",
-        (unsigned)(n->core.conf.consequence / EL_SEC(1)));
+    el_log(EL_INFO,
+           "rank %u (pid %d) failed, but its last output only says that %s: waiting up to %u s for the rank that made "
+           "it so",
+           f->rank, f->pid, n->worker[n->core.cause_slot].in_vain ? "it waited for a peer in vain" : "a peer is gone",
+           (unsigned)(n->core.conf.consequence / EL_SEC(1)));
 }
 
 static void consequence_on_tick(void *ctx)

@@ -1,6 +1,7 @@
-/* Last words of workers that live (snapshot/emergency.h): a second socket, at which a thread of each worker listens
- * while its script may stand in a collective; and what is done between a failure and the signal that stops the others.
- * Among several nodes the coordinator decides which step it is (coord/emergency_ckpt.h), and when it is over. */
+/* Emergency checkpoint of workers that live (snapshot/emergency.h): a second socket, at which a thread of each worker
+ * listens while its script may stand in a collective; and what is done between a failure and the signal that stops the
+ * others. Among several nodes the coordinator decides which step it is (coord/emergency_ckpt.h), and when it is over.
+ */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct emergency_io {
     bool noted;   /* it is said who has failed; and then: */
     struct {
         unsigned n;
-        char line[2][CKPT_PATH_MAX + 800]; /* "last words: …", "checkpoint: …" */
+        char line[2][CKPT_PATH_MAX + 800]; /* "emergency checkpoint: …", "checkpoint: …" */
     } later;
     unsigned attempt;
     el_usec began, took;
@@ -47,7 +48,7 @@ static void emergency_pump(struct emergency_io *w);
 bool emergency_io_wanted(const struct node *n)
 {
     bool keeps = n->conf->ckpt_mem_bytes || n->conf->ckpt_mem_percent;
-    return keeps && n->conf->lastwords_timeout;
+    return keeps && n->conf->emergency_timeout;
 }
 
 /* Whoever waits to end badly need not wait any more. */
@@ -112,11 +113,11 @@ static void emergency_say(const struct emergency_io *w)
     if (counts != SLOT_TABLE_NO_STEP)
         snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)counts);
     if (end.step != SLOT_TABLE_NO_STEP && end.copies)
-        emergency_io_say(w->node, "last words: step %lld is captured from %u live worker%s: %.1f MiB in %.3f s",
-                         (long long)end.step, end.copies, end.copies == 1 ? "" : "s", (double)end.bytes / (1 << 20),
-                         took);
+        emergency_io_say(
+            w->node, "emergency checkpoint: step %lld is captured from %u live worker%s: %.1f MiB in %.3f s",
+            (long long)end.step, end.copies, end.copies == 1 ? "" : "s", (double)end.bytes / (1 << 20), took);
     else if (end.step == SLOT_TABLE_NO_STEP && *end.why)
-        emergency_io_say(w->node, "last words: nothing newer is captured, %s: %s", instead, end.why);
+        emergency_io_say(w->node, "emergency checkpoint: nothing newer is captured, %s: %s", instead, end.why);
 }
 
 /* --- one of several nodes: where its workers stand --- */
@@ -286,7 +287,7 @@ static void emergency_finish(struct emergency_io *w)
     if (!n->membership)
         emergency_say(w);
     else if (w->lost)
-        el_log(EL_INFO, "last words: the coordinator is away, so nothing more is captured on this node");
+        el_log(EL_INFO, "emergency checkpoint: the coordinator is away, so nothing more is captured on this node");
     step_boundary_thaw(
         snapshot_service_stops(n->snapshots)); /* who is signalled may want to end its step, and say so */
     emergency_release(w);
@@ -316,8 +317,8 @@ static void emergency_pump(struct emergency_io *w)
         const struct slot_table_slot *to =
             slot_table_slot(snapshot_service_keeper(w->node->snapshots), order[i].worker, order[i].slot);
         const struct worker_msg m = {
-            .type = WORKER_MSG_LASTWORDS,
-            .u.lastwords = {.slot = order[i].slot, .step = order[i].step, .slot_bytes = to->capacity}};
+            .type = WORKER_MSG_EMERGENCY,
+            .u.emergency = {.slot = order[i].slot, .step = order[i].step, .slot_bytes = to->capacity}};
         worker_sock_send(w->sock, order[i].worker, &m, NULL, 0);
     }
     if (w->lost && (emergency_told_step(w->core) == SLOT_TABLE_NO_STEP || emergency_has_copied(w->core)))
@@ -337,10 +338,10 @@ static void emergency_on_look(void *ctx)
     emergency_pump(ctx);
 }
 
-/* --lastwords-timeout is for the disk, too: that has half of it at least. */
+/* --emergency-timeout is for the disk, too: that has half of it at least. */
 static el_usec time_limit(const struct node *n)
 {
-    return n->conf->ckpt_dir ? n->conf->lastwords_timeout / 2 : n->conf->lastwords_timeout;
+    return n->conf->ckpt_dir ? n->conf->emergency_timeout / 2 : n->conf->emergency_timeout;
 }
 
 el_usec emergency_io_took(const struct node *n)
@@ -419,7 +420,7 @@ static void emergency_on_captured(struct emergency_io *w, unsigned worker, const
 
 static void emergency_on_failing(struct emergency_io *w, unsigned worker)
 {
-    el_log(EL_DEBUG, "local rank %u: its script has failed, and waits for last words", worker);
+    el_log(EL_DEBUG, "local rank %u: its script has failed, and waits for an emergency checkpoint", worker);
     w->failing[worker] = loop_clock();
     node_feed(w->node, &(struct agent_event){.type = AGENT_EV_FAILING, .slot = worker});
     if (!w->running)
@@ -509,7 +510,7 @@ int emergency_io_init(struct node *n, struct el_err *e)
     w->steps = alone ? NULL : calloc(1, CKPT_COMMIT_STEPS_TEXT + 1);
     w->timer = loop_timer_new(n->loop, emergency_on_look, w);
     if (!w->core || !w->stand || !w->failing || !w->timer || (!alone && !w->steps))
-        return el_fail(e, EL_EXIT_OSERR, "out of memory for last words of %u workers", n->nproc);
+        return el_fail(e, EL_EXIT_OSERR, "out of memory for an emergency checkpoint of %u workers", n->nproc);
     snprintf(path, sizeof path, "%.100s.live", snapshot_service_socket(n->snapshots));
     w->sock = worker_sock_new(n->loop, path, n->nproc, &ops, w, e);
     return w->sock ? 0 : -1;

@@ -44,7 +44,7 @@ static void flush_finish(struct flush_io *p, bool good, int broken, const char *
     flush_check(p->core);
     p->failed = !good;
     if (!good && p->about.step != p->given_up) /* which has been said */
-        flush_io_say_failed(p, p->about.step, p->about.lastwords, promised, why);
+        flush_io_say_failed(p, p->about.step, p->about.emergency, promised, why);
     flush_io_show(p);
     flush_pump(p);
     if (p->left && flush_is_done(p))
@@ -171,7 +171,7 @@ static void flush_begin(struct flush_io *p, int64_t step)
                                    .world = w ? w->world_size : n->nproc,
                                    .consumed_samples = slot_table_slot(k, from->worker, from->slot)->consumed_samples,
                                    .layout_id = slot_table_layout_id(k),
-                                   .lastwords = flush_is_lastwords(p->core)};
+                                   .emergency = flush_is_emergency(p->core)};
     flush_draw_nonce(p->about.nonce);
     p->files = flush_io_new_files(p, count);
     for (unsigned i = 0; p->files && i < count; i++)
@@ -202,7 +202,7 @@ static void flush_pump(struct flush_io *p)
     }
     if (p->clears)
         return;
-    if (p->last_words && !slot_table_is_summing(snapshot_service_keeper(p->node->snapshots)))
+    if (p->emergency && !slot_table_is_summing(snapshot_service_keeper(p->node->snapshots)))
         flush_want_newest(p->core, true);
     while ((news = flush_next(p->core)).what != FLUSH_NOTHING) {
         if (news.what == FLUSH_GIVEN_UP)
@@ -217,7 +217,7 @@ static void flush_pump(struct flush_io *p)
 
 static bool flush_is_done(const struct flush_io *p)
 {
-    bool wait = p->last_words && slot_table_is_summing(snapshot_service_keeper(p->node->snapshots));
+    bool wait = p->emergency && slot_table_is_summing(snapshot_service_keeper(p->node->snapshots));
     return flush_is_idle(p->core) && !wait && !p->clears && !p->sets_aside;
 }
 
@@ -237,12 +237,12 @@ static void flush_give_up(struct flush_io *p, const char *why)
     int64_t step, writing = flush_writing(p->core);
     bool promised;
     if (writing != SLOT_TABLE_NO_STEP)
-        flush_io_say_failed(p, writing, p->about.lastwords, flush_is_promised(p->core), why);
+        flush_io_say_failed(p, writing, p->about.emergency, flush_is_promised(p->core), why);
     p->given_up = writing;
     disk_stop(p->disk);
     if (flush_is_idle(p->core)) /* its sums are not made yet */
-        flush_io_say_failed(p, slot_table_covered(snapshot_service_keeper(p->node->snapshots)), p->last_words,
-                            !p->last_words, why);
+        flush_io_say_failed(p, slot_table_covered(snapshot_service_keeper(p->node->snapshots)), p->emergency,
+                            !p->emergency, why);
     while (flush_drop_wish(p->core, &step, &promised))
         if (step != writing)
             flush_io_say_failed(p, step, false, promised, why);
@@ -254,8 +254,8 @@ static void flush_on_late(struct flush_io *p)
     char why[160], name[SIGNAME_MAX];
     bool well = p->node->core.cause == AGENT_SUCCESS; /* then a signal has begun that time */
     if (p->left_at != EL_NEVER)
-        snprintf(why, sizeof why, "it was not written within %.6g s of %s (--lastwords-timeout)",
-                 (double)p->node->conf->lastwords_timeout / EL_SEC(1),
+        snprintf(why, sizeof why, "it was not written within %.6g s of %s (--emergency-timeout)",
+                 (double)p->node->conf->emergency_timeout / EL_SEC(1),
                  well ? signame(p->signal, name) : "the workers' end");
     else
         snprintf(why, sizeof why, "its disk has taken nothing for %u s", (unsigned)(STALL_TIME / EL_SEC(1)));
@@ -269,8 +269,8 @@ static void cut_short(struct flush_io *p)
     flush_give_up(p, why);
 }
 
-/* One signal ends the job, and its last words are waited for; the next one ends the waiting.  Where the job has ended
- * by itself the first one bounds it. */
+/* One signal ends the job, and its emergency checkpoint is waited for; the next one ends the waiting.  Where the job
+ * has ended by itself the first one bounds it. */
 void flush_io_signal(struct node *n, int signal)
 {
     struct flush_io *p = n->persisting;
@@ -283,7 +283,7 @@ void flush_io_signal(struct node *n, int signal)
     if (p->signals > 1)
         cut_short(p);
     else if (p->left_at == EL_NEVER)
-        p->left_at = loop_clock() + n->conf->lastwords_timeout;
+        p->left_at = loop_clock() + n->conf->emergency_timeout;
 }
 
 static void flush_on_tick(void *ctx)
@@ -305,7 +305,7 @@ static void flush_on_tick(void *ctx)
 }
 
 /* A job that ends well waits for what its script wanted on disk, however long that takes; one that ends badly, for its
- * last words, and no longer than it was told. */
+ * emergency checkpoint, and no longer than it was told. */
 void flush_io_leave(struct node *n, void (*left)(struct node *n))
 {
     struct flush_io *p = n->persisting;
@@ -321,8 +321,8 @@ void flush_io_leave(struct node *n, void (*left)(struct node *n))
     bool well = n->core.cause == AGENT_SUCCESS;
     p->left = left;
     p->moved = loop_clock();
-    p->left_at = well ? EL_NEVER : p->moved + n->conf->lastwords_timeout - emergency_io_took(n);
-    p->last_words = !well && n->conf->lastwords_timeout;
+    p->left_at = well ? EL_NEVER : p->moved + n->conf->emergency_timeout - emergency_io_took(n);
+    p->emergency = !well && n->conf->emergency_timeout;
     flush_round(p->core);
     flush_pump(p);
     if (!p->left)
@@ -342,12 +342,12 @@ void flush_io_leave(struct node *n, void (*left)(struct node *n))
 }
 
 /* While the workers end, what they had committed is brought to disk: beside their end, and beside their restart. */
-void flush_io_last_words(struct node *n)
+void flush_io_emergency(struct node *n)
 {
     struct flush_io *p = n->persisting;
-    if (!p || p->saver || n->core.cause == AGENT_SUCCESS || !n->conf->lastwords_timeout)
+    if (!p || p->saver || n->core.cause == AGENT_SUCCESS || !n->conf->emergency_timeout)
         return;
-    p->last_words = true;
+    p->emergency = true;
     flush_pump(p);
 }
 
@@ -356,7 +356,7 @@ void flush_io_round(struct node *n)
     struct flush_io *p = n->persisting;
     if (!p)
         return;
-    p->last_words = false;
+    p->emergency = false;
     flush_round(p->core);
     flush_pump(p);
     if (p->saver)

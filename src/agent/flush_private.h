@@ -17,8 +17,8 @@ struct flush_io {
     struct disk_about about;
     uint64_t bytes, counter;
     el_usec began;
-    bool last_words; /* the workers are ending: the newest step is to be on disk */
-    bool failed;     /* the last one could not be written */
+    bool emergency; /* the workers are ending: the newest step is to be on disk */
+    bool failed;    /* the last one could not be written */
     struct loop_timer *tick;
     const char *layout_id;
     char progress[96];
@@ -52,7 +52,7 @@ struct flush_io {
 
 /* flush_say_io.c */
 /* promised: to the script, which was not kept. */
-void flush_io_say_failed(struct flush_io *p, int64_t step, bool lastwords, bool promised, const char *why);
+void flush_io_say_failed(struct flush_io *p, int64_t step, bool emergency, bool promised, const char *why);
 void flush_io_say_committed(struct flush_io *p, bool existed, const char *trouble);
 void flush_io_owe(struct flush_io *p, int64_t step, const char *why); /* a promise to the script is not kept */
 void flush_io_show(struct flush_io *p);                               /* how far a long write is, in the status line */

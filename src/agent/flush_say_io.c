@@ -40,11 +40,11 @@ bool flush_io_owes(const struct node *n, char to[PERSISTING_OWES_MAX])
     return true;
 }
 
-void flush_io_say_failed(struct flush_io *p, int64_t step, bool lastwords, bool promised, const char *why)
+void flush_io_say_failed(struct flush_io *p, int64_t step, bool emergency, bool promised, const char *why)
 {
     el_log(EL_WARN, "checkpoint: step %lld is not on disk: %s", (long long)step, why);
     emit_checkpoint(p->node, &(struct event_checkpoint){
-                                 .step = (uint64_t)step, .state = "failed", .lastwords = lastwords, .text = why});
+                                 .step = (uint64_t)step, .state = "failed", .emergency = emergency, .text = why});
     snapshot_service_event(p->node->snapshots, "failed", step, why);
     p->failed_step = step;
     snprintf(p->failed_why, sizeof p->failed_why, "%s", why);
@@ -64,14 +64,14 @@ void flush_io_say_committed(struct flush_io *p, bool existed, const char *troubl
                  where);
     else
         snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)p->about.step,
-                 p->about.lastwords ? " (last words)" : "", flush_io_size(p->bytes, size), (double)took / EL_SEC(1),
+                 p->about.emergency ? " (emergency)" : "", flush_io_size(p->bytes, size), (double)took / EL_SEC(1),
                  where);
     emergency_io_say(p->node, "checkpoint: %s", p->said);
     if (*trouble)
         el_log(EL_WARN, "checkpoint: %s", trouble);
     emit_checkpoint(p->node, &(struct event_checkpoint){.step = (uint64_t)p->about.step,
                                                         .state = "committed",
-                                                        .lastwords = p->about.lastwords,
+                                                        .emergency = p->about.emergency,
                                                         .bytes = p->bytes,
                                                         .elapsed_us = took,
                                                         .text = where});
@@ -89,7 +89,7 @@ void flush_io_note_saved(struct flush_io *p, const struct member_save *x, const 
                  where);
     else if (x->over_bytes)
         snprintf(p->said, sizeof p->said, "step %lld%s is on disk: %s in %.1f s, %s", (long long)x->over_step,
-                 x->over_lastwords ? " (last words)" : "", flush_io_size(x->over_bytes, size), (double)x->over_ms / 1e3,
+                 x->over_emergency ? " (emergency)" : "", flush_io_size(x->over_bytes, size), (double)x->over_ms / 1e3,
                  where);
     else if (flush_on_disk(p->core) != x->over_step) /* else more is known of it */
         snprintf(p->said, sizeof p->said, "step %lld is on disk: %s", (long long)x->over_step, where);

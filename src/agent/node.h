@@ -59,10 +59,10 @@ struct worker {
     el_usec ended_at;
     bool bad;          /* ended, and not with 0 */
     bool gone_first;   /* … or had said that it will, before elrun's first signal, but that was seen only later */
-    bool in_vain;      /* its last words only say that it waited for a peer in vain; known once they were looked at */
+    bool in_vain;      /* its last output only says that it waited for a peer in vain; known once they were looked at */
     bool late;         /* … of these: the time of a collective ran out */
     bool fenced;       /* … by SIGKILL, and the guard's fence had fallen: it was elrun's */
-    bool stderr_shown; /* … and its last words are on the console */
+    bool stderr_shown; /* … and its last output is on the console */
     struct failure failure; /* filled then */
 };
 
@@ -107,7 +107,7 @@ struct node {
     struct endpoint place; /* alone, or where the job's coordinator is */
     struct health *health;
     struct membership *membership;      /* NULL: alone */
-    char farewell[MSG_TEXT_MAX + 1];    /* the coordinator's last words */
+    char farewell[MSG_TEXT_MAX + 1];    /* what the coordinator said of the end */
     struct logs *logs;                  /* logs_io.c; NULL: alone */
     struct run_folder *folder;          /* run_folder_io.c; NULL: it could not be made, and nobody has to have it */
     struct snapshot_service *snapshots; /* snapshot_service_io.c; NULL: none are taken */
@@ -220,8 +220,8 @@ struct node {
     const struct failure **failures; /* nproc; filled while a report is made */
     struct pool_job publish;
     const struct failure *publish_cause;
-    struct el_buf last_words;    /* for the termination log; as publish_error */
-    struct el_err publish_error; /* the thread's until publishing is false */
+    struct el_buf termination_text; /* for the termination log; as publish_error */
+    struct el_err publish_error;    /* the thread's until publishing is false */
     bool publishing, publish_late;
     char host[256];
     char kept_logs[PATH_MAX];
@@ -341,7 +341,7 @@ bool emergency_io_wanted(const struct node *n);
 int emergency_io_init(struct node *n, struct el_err *e);
 void emergency_io_free(struct node *n);
 void emergency_io_begin(struct node *n);         /* AGENT_EV_CAPTURED follows */
-el_usec emergency_io_took(const struct node *n); /* of --lastwords-timeout, in this attempt */
+el_usec emergency_io_took(const struct node *n); /* of --emergency-timeout, in this attempt */
 /* One of several nodes: what the coordinator orders, NULL: it is gone; and that nothing is held back here. */
 void emergency_io_order(struct node *n, const struct msg_ckpt_capture *order);
 void emergency_io_pass(struct node *n);
@@ -372,7 +372,7 @@ void flush_io_went_back(struct node *n, int64_t step, uint64_t lineage, bool by_
 /* A rank has left out what is wanted on disk; why is kept. */
 void flush_io_unmet(struct node *n, int64_t step, uint64_t lineage, const char *why);
 void flush_io_passed(struct node *n);             /* a rank has gone by a step, or is not waited for any more */
-void flush_io_last_words(struct node *n);         /* they are being stopped, or have ended */
+void flush_io_emergency(struct node *n);          /* they are being stopped, or have ended */
 void flush_io_signal(struct node *n, int signal); /* one that ends the job */
 void flush_io_ended(struct node *n);              /* none is left */
 void flush_io_leave(struct node *n,
@@ -454,6 +454,6 @@ const char *report_logs(const struct node *n); /* where there is something to lo
 void report_print(struct node *n, const struct failure_report *r);
 void report_verdict(struct node *n, struct el_buf *out); /* the present attempt's failure in one line */
 int report_failure_status(struct node *n);               /* what it means as an exit status */
-void report_end(struct node *n); /* everything is gone: flush, say the last words, stop the loop */
+void report_end(struct node *n); /* everything is gone: flush, say the last lines, stop the loop */
 
 #endif

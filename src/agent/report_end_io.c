@@ -117,7 +117,7 @@ static void say_farewell(struct node *n)
     el_buf_free(&own);
 }
 
-static void say_last_words(struct node *n)
+static void say_last_lines(struct node *n)
 {
     char name[SIGNAME_MAX];
     bool failed = report_worker_failed(n), json = console_is_json(n->console); /* there the report is the last object */
@@ -182,7 +182,7 @@ static void on_output_finished(void *ctx, const char *kept)
     struct node *n = ctx;
     snprintf(n->kept_logs, sizeof n->kept_logs, "%s", kept ? kept : "");
     console_status(n->console, NULL);
-    say_last_words(n);
+    say_last_lines(n);
     emit_finish(n, report_end_on_told);
 }
 
@@ -196,8 +196,8 @@ static void report_end_publish(void *ctx)
 {
     struct node *n = ctx;
     const char *to = env_get(n->env, "TORCHELASTIC_ERROR_FILE"), *log = env_get(n->env, "ELRUN_TERMINATION_LOG");
-    if (n->last_words.len)
-        evidence_farewell(log && *log ? log : "/dev/termination-log", n->last_words.v, n->last_words.len);
+    if (n->termination_text.len)
+        evidence_farewell(log && *log ? log : "/dev/termination-log", n->termination_text.v, n->termination_text.len);
     if (n->publish_cause && to && *to)
         evidence_publish(n->publish_cause, to, &n->publish_error);
 }
@@ -228,7 +228,7 @@ void report_end(struct node *n)
     n->publish_cause = report_worker_failed(n) ? report_cause_of(n, &r) : NULL;
     if (n->status && n->core.cause != AGENT_LEAVING) {
         termination_msg_text(n->end_why[0] ? n->end_why : "elrun has failed", n->publish_cause, TERMINATION_MSG_MAX,
-                             &n->last_words);
+                             &n->termination_text);
         n->publishing = pool_run(n->pool, &n->publish, &e) == 0;
     }
     if (n->publishing)

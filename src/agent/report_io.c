@@ -35,7 +35,7 @@ void report_free(struct node *n)
     loop_timer_free(n->evidence_timer);
     loop_timer_free(n->note_timer);
     el_buf_free(&n->missing);
-    el_buf_free(&n->last_words);
+    el_buf_free(&n->termination_text);
     for (unsigned i = 0; i < n->evidence_count; i++)
         free(n->evidence[i]); /* the pool and the output are done with them, or never come back to them */
     postmortem_free(n);

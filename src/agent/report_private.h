@@ -1,5 +1,5 @@
 /* Between the files of the report: report_io.c has its facts, report_collect_io.c gathers the evidence, report_end_io.c
- * says the last words. */
+ * says the last lines. */
 #ifndef AGENT_REPORT_PRIVATE_H
 #define AGENT_REPORT_PRIVATE_H
 #include "agent/node.h"

@@ -31,7 +31,7 @@ struct snapshot_service_conf {
     unsigned workers;
     const char *folder; /* for the socket */
     const struct reap *reap;
-    bool live;    /* last words: what workers hold may be captured (emergency_io.c) */
+    bool live;    /* emergency checkpoint: what workers hold may be captured (emergency_io.c) */
     bool several; /* there may be other nodes */
 };
 

@@ -39,8 +39,8 @@ void step_boundary_stands(struct step_boundary *s, unsigned worker, int64_t step
 /* A planned change, as the coordinator has it; NULL: there is none any more. */
 void step_boundary_notice(struct step_boundary *s, const struct step_boundary_notice *n);
 
-/* Last words: no worker that is connected begins a step beyond the highest of them; until thawed, or the round is over.
- * False: none of them takes its steps in ck.update(), or a planned change has its own limit. */
+/* Emergency checkpoint: no worker that is connected begins a step beyond the highest of them; until thawed, or the
+ * round is over. False: none of them takes its steps in ck.update(), or a planned change has its own limit. */
 struct worker_status_stand;
 bool step_boundary_freeze(struct step_boundary *s, int64_t *limit); /* limit: that highest one */
 void step_boundary_allow(struct step_boundary *s,

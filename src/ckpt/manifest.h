@@ -32,7 +32,7 @@
     F(T, STR, nonce, 64, 0)                                                                                            \
     F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, NUM, world, 1 << 24, 0)                                                                                       \
-    F(T, BOOL, lastwords, 0, 0)                                                                                        \
+    F(T, BOOL, emergency, 0, 0)                                                                                        \
     F(T, STR, layout_id, 512, 0)                                                                                       \
     F(T, NUM, created, INT64_MAX, 0)                                                                                   \
     F(T, NUM, consumed_samples, INT64_MAX, 0)                                                                          \

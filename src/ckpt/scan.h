@@ -39,7 +39,7 @@ struct scan_entry {
     size_t files;
     struct rank_sets sets;    /* of a checkpoint that is not elrun's own */
     struct usual_files usual; /* the same, unless it is of a hub */
-    bool lastwords, pinned, leased, latest;
+    bool emergency, pinned, leased, latest;
     bool part;              /* one node's: inspect_is_part() */
     bool proved, refused;   /* gc: it was found whole before anything went because of it; it was not */
     char *lone;             /* gc: why it stays, where no newer one has all its files; NULL */

@@ -117,7 +117,7 @@ static int take_checkpoint(struct scan_walk *w, const char *name)
         x->lineage = known ? manifest_lineage(m) : 0;
         x->part = inspect_is_part(&l);
         x->world = known ? m->world : 0;
-        x->lastwords = known && m->lastwords;
+        x->emergency = known && m->emergency;
         if (known)
             take_epoch(x, m->epoch);
         x->latest = strcmp(w->s->latest, name) == 0;
@@ -190,7 +190,7 @@ static int take_aside(struct scan_walk *w, const char *path)
             x->files = l.n;
             x->changed_sec = known && m->created ? (int64_t)m->created : l.changed_sec;
             x->world = known ? m->world : 0;
-            x->lastwords = known && m->lastwords;
+            x->emergency = known && m->emergency;
         } else {
             r = scan_no_memory(w->e);
         }

@@ -71,7 +71,7 @@ static int decide_rendezvous(struct run_conf *conf, const struct opt_result *r, 
 static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r, struct el_err *e)
 {
     static const char *const only[] = {"ckpt-keep-last", "ckpt-layout", "ckpt-store", "ckpt-commit"};
-    static const char *const either[] = {"lastwords-timeout", "ckpt-busy", "ckpt-check", "ckpt-restore-timeout",
+    static const char *const either[] = {"emergency-timeout", "ckpt-busy", "ckpt-check", "ckpt-restore-timeout",
                                          "ckpt-max-rollback"};
     bool kept = conf->ckpt_dir || conf->ckpt_mem_bytes || conf->ckpt_mem_percent;
     if (conf->ckpt_dir && !*conf->ckpt_dir)
@@ -87,9 +87,9 @@ static int decide_checkpoints(struct run_conf *conf, const struct opt_result *r,
         conf->ckpt_mem_percent = CONF_CKPT_MEM_PERCENT;
         conf->ckpt_mem_default = true;
     }
-    if (!conf_seen(r, "lastwords-timeout")) {
+    if (!conf_seen(r, "emergency-timeout")) {
         el_usec grace = conf->shutdown_timeout;
-        conf->lastwords_timeout = grace > EL_SEC(125)  ? EL_SEC(120)
+        conf->emergency_timeout = grace > EL_SEC(125)  ? EL_SEC(120)
                                   : grace > EL_SEC(10) ? grace - EL_SEC(5)
                                                        : EL_SEC(5);
     }

@@ -140,7 +140,7 @@ struct run_conf {
     int ckpt_layout;           /* enum ckpt_layout */
     int ckpt_store;            /* 0 shared, 1 local */
     int ckpt_commit;           /* enum commit_mode */
-    el_usec lastwords_timeout; /* 0: no last words */
+    el_usec emergency_timeout; /* 0: no emergency checkpoint */
 
     const char *completion; /* the shell of --print-completion */
 };

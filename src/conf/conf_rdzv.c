@@ -91,7 +91,7 @@ int rdzv_settings_from_conf(const struct run_conf *conf, struct rdzv_settings *o
         .ckpt_store = !conf->ckpt_dir                     ? CKPT_COMMIT_OFF
                       : conf->ckpt_store == 1 /* local */ ? CKPT_COMMIT_LOCAL
                                                           : CKPT_COMMIT_SHARED,
-        .lastwords_ms = to_ms(conf->lastwords_timeout),
+        .emergency_ms = to_ms(conf->emergency_timeout),
     };
     return 0;
 }

@@ -16,7 +16,7 @@
         */
 #define CKPT_COMMIT_WISHES_TEXT 304 /* of these */
 
-enum lastwords_what { EMERGENCY_CKPT_FREEZE, EMERGENCY_CKPT_COPY, EMERGENCY_CKPT_OVER, EMERGENCY_CKPT_WHATS };
+enum emergency_what { EMERGENCY_CKPT_FREEZE, EMERGENCY_CKPT_COPY, EMERGENCY_CKPT_OVER, EMERGENCY_CKPT_WHATS };
 
 enum ckpt_commit_store { CKPT_COMMIT_OFF, CKPT_COMMIT_SHARED, CKPT_COMMIT_LOCAL };
 
@@ -72,8 +72,8 @@ enum ckpt_commit_at {
     F(T, STR, sums, CKPT_COMMIT_SUMS_TEXT, 0) /* CRC32C of each 4 MiB, 8 hexadecimal digits each */                    \
     F(T, BOOL, more, 0, 0)                    /* others follow at once */
 
-/* Last words (emergency_ckpt.h): "12:c,h0-3,c5 11:h,h0-7": each step, whether the node's workers could all read it,
- * and, with a letter of the same meaning, the parts of its list. */
+/* Emergency checkpoint (emergency_ckpt.h): "12:c,h0-3,c5 11:h,h0-7": each step, whether the node's workers could all
+ * read it, and, with a letter of the same meaning, the parts of its list. */
 #define MSG_ckpt_stand_FIELDS(F, T)                                                                                    \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, serial, INT64_MAX, 1) /* counts what the node has said in this round */                                  \
@@ -104,7 +104,7 @@ enum ckpt_commit_at {
     F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, HEX, lineage, 0, 0)                                                                                           \
     F(T, STR, nonce, 31, 1)                                                                                            \
-    F(T, BOOL, lastwords, 0, 0)                                                                                        \
+    F(T, BOOL, emergency, 0, 0)                                                                                        \
     F(T, STR, parts, CKPT_COMMIT_STEPS_TEXT, 1) /* "0=1 3=2": the part of the node's list, and the number of its file  \
                                                  */
 #define MSG_ckpt_publish_FIELDS(F, T)                                                                                  \
@@ -112,7 +112,7 @@ enum ckpt_commit_at {
     MSG_ROUND(F, T)                                                                                                    \
     F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, STR, nonce, 31, 1)                                                                                            \
-    F(T, BOOL, lastwords, 0, 0)                                                                                        \
+    F(T, BOOL, emergency, 0, 0)                                                                                        \
     F(T, NUM, files, CKPT_COMMIT_FILES_MAX, 1) /* that came before it */                                               \
     F(T, NUM, world, MSG_WORLD_MAX, 1)                                                                                 \
     F(T, STR, layout, CKPT_COMMIT_NAME_MAX, 0)
@@ -126,6 +126,6 @@ enum ckpt_commit_at {
     F(T, NUM, bytes, INT64_MAX, 0)                                                                                     \
     F(T, NUM, took_ms, INT64_MAX, 0)                                                                                   \
     F(T, BOOL, existed, 0, 0)                                                                                          \
-    F(T, BOOL, lastwords, 0, 0)
+    F(T, BOOL, emergency, 0, 0)
 
 #endif

@@ -95,7 +95,7 @@
     F(T, NUM, max_rollback, INT64_MAX, 0)        /* and 1; 0: any number of steps */                                   \
     F(T, NUM, allow_fresh, 1, 0)                                                                                       \
     F(T, NUM, ckpt_store, 2, 0) /* enum ckpt_commit_store; this and what follows: coord/ckpt_commit.h */               \
-    F(T, NUM, lastwords_ms, MSG_MS_MAX, 0)
+    F(T, NUM, emergency_ms, MSG_MS_MAX, 0)
 
 /* The round that a message speaks of. */
 #define MSG_ROUND(F, T)                                                                                                \
@@ -526,7 +526,7 @@
     X(CKPT_PUBLISH, ckpt_publish, 94, "order: make the files a checkpoint")                                            \
     X(CKPT_OVER, ckpt_over, 95, "what has become of a step that was to be written")                                    \
     X(CKPT_STAND, ckpt_stand, 96, "where this node's live workers stand, and what could be had of them")               \
-    X(CKPT_CAPTURE, ckpt_capture, 97, "order: last words of live workers")                                             \
+    X(CKPT_CAPTURE, ckpt_capture, 97, "order: emergency checkpoint of live workers")                                   \
     X(CKPT_TAKEN, ckpt_taken, 98, "which steps all workers of this node have, and which they may yet have")            \
     X(CKPT_COMMON, ckpt_common, 99, "which step all nodes have, and what none need keep")                              \
     X(CKPT_DIGESTS, ckpt_digests, 102, "digests of what ranks of other nodes must have alike with this one's")         \

@@ -83,7 +83,7 @@ resolve(struct ckpt_commit *s, int64_t step, bool good, el_usec now, const char 
     va_list ap;
     x->order = ordered || again ? s->order : 0;
     x->existed = good && s->existed;
-    x->lastwords = (ordered || again) && s->op_lastwords;
+    x->emergency = (ordered || again) && s->op_emergency;
     x->took = ordered ? now - s->began : 0;
     for (uint32_t i = 0; i < s->files; i++)
         x->bytes += s->file[i].size;
@@ -122,7 +122,7 @@ void ckpt_commit_round(struct ckpt_commit *s, uint64_t number, uint64_t coord, u
     s->again = CKPT_COMMIT_NO_STEP;
     s->settle_until = EL_NEVER;
     ckpt_commit_forgive(s);
-    s->settling = s->lastwords = false;
+    s->settling = s->emergency = false;
 }
 
 void ckpt_commit_world(struct ckpt_commit *s, uint64_t ranks)
@@ -236,10 +236,10 @@ void ckpt_commit_lost(struct ckpt_commit *s, unsigned node)
     ckpt_commit_forget_node(s, n);
 }
 
-void ckpt_commit_settle(struct ckpt_commit *s, bool lastwords, el_usec until, el_usec now)
+void ckpt_commit_settle(struct ckpt_commit *s, bool emergency, el_usec until, el_usec now)
 {
     s->settling = true;
-    s->lastwords = lastwords;
+    s->emergency = emergency;
     s->settle_until = until;
     s->quiet_until = now + CKPT_COMMIT_QUIET;
 }
@@ -361,14 +361,14 @@ static bool make_files(struct ckpt_commit *s, int64_t step)
     return good;
 }
 
-static void ckpt_commit_begin(struct ckpt_commit *s, int64_t step, bool lastwords, el_usec now)
+static void ckpt_commit_begin(struct ckpt_commit *s, int64_t step, bool emergency, el_usec now)
 {
     s->again = CKPT_COMMIT_NO_STEP;
     s->order++;
     s->phase = CKPT_COMMIT_WRITING;
     s->step = step;
     s->lineage = s->covered;
-    s->op_lastwords = lastwords;
+    s->op_emergency = emergency;
     s->op_number = s->number;
     s->op_coord = s->coord;
     s->op_world = s->world;
@@ -451,7 +451,7 @@ static void advance_again(struct ckpt_commit *s, el_usec now)
 {
     char text[MSG_TEXT_MAX + 1];
     if (ckpt_commit_cover_of(s, s->again, s->lineage, s->live, text, sizeof text) == CKPT_COMMIT_COVERED)
-        ckpt_commit_begin(s, s->again, s->op_lastwords, now);
+        ckpt_commit_begin(s, s->again, s->op_emergency, now);
     else
         resolve(s, s->again, false, now, "%.330s%s%.140s", s->why, *text ? "; " : "", text);
 }
@@ -474,11 +474,11 @@ static void advance_asked(struct ckpt_commit *s, el_usec now)
 
 static void advance_settling(struct ckpt_commit *s, el_usec now)
 {
-    if (all_quiet(s, now) && s->lastwords) {
+    if (all_quiet(s, now) && s->emergency) {
         int64_t step = ckpt_commit_newest(s, s->done, s->live);
         int64_t held = ckpt_commit_held_beyond(s, s->done);
         char text[MSG_TEXT_MAX + 1];
-        s->lastwords = false;
+        s->emergency = false;
         if (step == CKPT_COMMIT_NO_STEP && held != CKPT_COMMIT_NO_STEP &&
             ckpt_commit_cover(s, held, s->live, text, sizeof text) != CKPT_COMMIT_COVERED &&
             !ckpt_commit_has_failed(s, held, s->covered))

@@ -54,7 +54,7 @@ struct ckpt_commit_result {
     uint64_t order;
     int64_t step;
     uint64_t lineage;
-    bool good, existed, lastwords;
+    bool good, existed, emergency;
     bool given_up; /* the job has gone back behind it since; a step of its number is another one */
     bool forgiven; /* it failed, and may be tried once more */
     uint64_t bytes;
@@ -79,12 +79,12 @@ void ckpt_commit_take(struct ckpt_commit *s, unsigned node, unsigned seat, const
 /* It will not come back; then ckpt_commit_advance(). */
 void ckpt_commit_lost(struct ckpt_commit *s, unsigned node);
 
-/* The workers of the round are ending: what is wanted, and with lastwords the newest step, is to be on disk until
+/* The workers of the round are ending: what is wanted, and with emergency the newest step, is to be on disk until
  * then.  Settled again when all nodes that are there have said their last word and nothing is left to be written. */
-void ckpt_commit_settle(struct ckpt_commit *s, bool lastwords, el_usec until, el_usec now);
+void ckpt_commit_settle(struct ckpt_commit *s, bool emergency, el_usec until, el_usec now);
 bool ckpt_commit_is_settled(const struct ckpt_commit *s);
-/* Last words: where the live workers of a node stand (its CKPT_STAND); and whether every part of a step would be in the
- * slots of those that write it. */
+/* Emergency checkpoint: where the live workers of a node stand (its CKPT_STAND); and whether every part of a step would
+ * be in the slots of those that write it. */
 void ckpt_commit_stand(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_stand *stand);
 enum emergency_ckpt_level ckpt_commit_live_level(struct ckpt_commit *s, int64_t step);
 

@@ -1,4 +1,4 @@
-/* Last words: which parts of a step are in slots, or could be when live workers have copied theirs. */
+/* Emergency checkpoint: which parts of a step are in slots, or could be when live workers have copied theirs. */
 #include <string.h>
 
 #include "coord/ckpt_commit_private.h"

@@ -18,7 +18,7 @@ struct ckpt_commit_class {
     uint32_t mark; /* of the look that has found it held, or that it may come */
     bool held;
     uint32_t may;                   /* a node to which it may come, if it is not held */
-    enum emergency_ckpt_level best; /* while a step is looked at for last words */
+    enum emergency_ckpt_level best; /* while a step is looked at for an emergency checkpoint */
     uint32_t owner;                 /* while an order is made: node and its index */
     uint32_t index;
 };
@@ -29,7 +29,7 @@ struct ckpt_commit_step {
     uint8_t *has;     /* a bit for each part of the list */
 };
 
-/* Last words: what live workers hold, too. */
+/* Emergency checkpoint: what live workers hold, too. */
 struct ckpt_commit_live {
     int64_t step;
     uint8_t *level; /* enum emergency_ckpt_level, of each part of the list; NULL: no memory */
@@ -118,7 +118,7 @@ struct ckpt_commit {
     struct ckpt_commit_late late;
     int64_t done;  /* newest on disk */
     int64_t again; /* an order to write it came to nothing: another one is looked for */
-    bool settling, lastwords;
+    bool settling, emergency;
     el_usec settle_until, quiet_until;
 
     enum ckpt_commit_phase phase;
@@ -128,7 +128,7 @@ struct ckpt_commit {
     char nonce[32];
     uint64_t op_number, op_coord, op_world;
     char layout[CKPT_COMMIT_NAME_MAX + 1];
-    bool op_lastwords;
+    bool op_emergency;
     char why[MSG_TEXT_MAX + 1]; /* the first failure of this step */
     struct ckpt_commit_file *file;
     uint32_t files, written;

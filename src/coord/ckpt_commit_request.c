@@ -49,7 +49,7 @@ void ckpt_commit_ask_over(struct ckpt_commit *s, int64_t step, bool good)
     }
 }
 
-/* bytes, took_ms, existed, lastwords, text: of the last result of that step. */
+/* bytes, took_ms, existed, emergency, text: of the last result of that step. */
 void ckpt_commit_tell_result(const struct ckpt_commit *s, struct msg_ckpt_over *o)
 {
     const struct ckpt_commit_result *x = ckpt_commit_result_of(s, o->step, o->lineage);
@@ -58,7 +58,7 @@ void ckpt_commit_tell_result(const struct ckpt_commit *s, struct msg_ckpt_over *
     o->bytes = x->bytes;
     o->took_ms = (uint64_t)(x->took / EL_MS(1));
     o->existed = x->existed;
-    o->lastwords = x->lastwords;
+    o->emergency = x->emergency;
     o->text = x->text;
 }
 

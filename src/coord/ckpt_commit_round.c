@@ -75,7 +75,7 @@ static void ckpt_commit_round_say_good(struct rdzv *r, const struct ckpt_commit_
                  (long long)x->step);
     else
         rdzv_say(r, out, NOTE_SAVED, RDZV_NONE, "checkpoint: step %lld%s is on disk: %s in %.1f s", (long long)x->step,
-                 x->lastwords ? " (last words)" : "", ckpt_commit_round_bytes_text(x->bytes, size),
+                 x->emergency ? " (emergency)" : "", ckpt_commit_round_bytes_text(x->bytes, size),
                  (double)x->took / (double)EL_SEC(1));
 }
 
@@ -163,10 +163,10 @@ el_usec rdzv_saving_deadline(const struct rdzv *r)
                                                                                : EL_NEVER;
 }
 
-/* Of --lastwords-timeout, by what live workers held. */
+/* Of --emergency-timeout, by what live workers held. */
 static el_usec captured_in(const struct rdzv *r, el_usec most)
 {
-    el_usec took = r->lastwords.state == EMERGENCY_CKPT_IS_OVER ? emergency_ckpt_end(&r->lastwords).took : 0;
+    el_usec took = r->emergency.state == EMERGENCY_CKPT_IS_OVER ? emergency_ckpt_end(&r->emergency).took : 0;
     return took < most ? took : most;
 }
 
@@ -176,7 +176,7 @@ bool rdzv_saving_holds(struct rdzv *r, bool well, el_usec now, struct rdzv_actio
 {
     if (!r->saving)
         return false;
-    el_usec limit = EL_MS(r->conf.set.lastwords_ms);
+    el_usec limit = EL_MS(r->conf.set.emergency_ms);
     if (!r->saving_ends) {
         r->saving_ends = true;
         limit -= captured_in(r, limit / 2);
@@ -193,7 +193,7 @@ void rdzv_saving_end(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
     if (!r->saving)
         return;
-    ckpt_commit_give_up(r->saving, now, "the job has ended before it was written (--lastwords-timeout)");
+    ckpt_commit_give_up(r->saving, now, "the job has ended before it was written (--emergency-timeout)");
     say_results(r, out);
 }
 

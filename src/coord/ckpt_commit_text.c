@@ -37,7 +37,7 @@ static bool write_word(struct ckpt_commit *s, unsigned node, struct msg *out)
                                                 .step = s->step,
                                                 .lineage = s->lineage,
                                                 .nonce = s->nonce,
-                                                .lastwords = s->op_lastwords,
+                                                .emergency = s->op_emergency,
                                                 .parts = text};
     return true;
 }
@@ -93,7 +93,7 @@ static bool publish_word(struct ckpt_commit *s, struct ckpt_commit_node *n, uint
                                                     .coord = s->op_coord,
                                                     .step = s->step,
                                                     .nonce = s->nonce,
-                                                    .lastwords = s->op_lastwords,
+                                                    .emergency = s->op_emergency,
                                                     .files = files,
                                                     .world = s->op_world,
                                                     .layout = s->layout};

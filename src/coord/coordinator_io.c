@@ -84,7 +84,7 @@ static void send_order(struct coordinator *c, struct job *job, unsigned member)
         peer_send(p, &m);
     rdzv_order(job->r, member, loop_now(c->loop), &m);
     peer_send(p, &m);
-    if (rdzv_lastwords_word(job->r, member, &m))
+    if (rdzv_emergency_word(job->r, member, &m))
         peer_send(p, &m);
     if (rdzv_restore_word(job->r, member, &m))
         peer_send(p, &m);

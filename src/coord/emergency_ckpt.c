@@ -298,7 +298,7 @@ bool emergency_ckpt_advance(struct emergency_ckpt *w, el_usec now)
         char why[EMERGENCY_CKPT_TEXT_MAX];
         memcpy(why, w->why, sizeof why);
         if (w->step != EMERGENCY_CKPT_NO_STEP)
-            snprintf(why, sizeof why, "step %lld was not copied in time (--lastwords-timeout)", (long long)w->step);
+            snprintf(why, sizeof why, "step %lld was not copied in time (--emergency-timeout)", (long long)w->step);
         emergency_ckpt_give_up(w, why, now);
     }
     bool news = !w->told;

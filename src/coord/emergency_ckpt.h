@@ -1,5 +1,5 @@
-/* Last words of workers that live, over several nodes: which step is worth more than what all hold, and when it is
- * held. Pure; the coordinator has one for its round.
+/* Emergency checkpoint of workers that live, over several nodes: which step is worth more than what all hold, and when
+ * it is held. Pure; the coordinator has one for its round.
  *
  *     resting -> agreeing -> copying -> over          (from copying back to agreeing: somebody could not)
  *
@@ -45,7 +45,7 @@ struct emergency_ckpt_stand {
     bool copied;     /* of `step` it has all that it could have */
     int64_t limit;   /* its workers begin no later step */
     int64_t step;    /* that it was told to copy; EMERGENCY_CKPT_NO_STEP: none */
-    unsigned copies; /* of it, made for last words, */
+    unsigned copies; /* of it, made for an emergency checkpoint, */
     uint64_t bytes;  /* … in all */
     unsigned n;
     struct emergency_ckpt_step {
@@ -57,7 +57,7 @@ struct emergency_ckpt_stand {
 
 /* What a node is told. */
 struct emergency_ckpt_word {
-    enum lastwords_what what;
+    enum emergency_what what;
     uint64_t heard;     /* serial of what it had said: an order that is older than its last word is not carried out */
     int64_t limit;      /* steps up to here may be begun */
     int64_t step, kept; /* COPY: this one, and a slot with that one is not given out for it */
@@ -65,7 +65,7 @@ struct emergency_ckpt_word {
 
 struct emergency_ckpt_conf {
     unsigned room;
-    el_usec limit; /* --lastwords-timeout */
+    el_usec limit; /* --emergency-timeout */
     /* Whether the parts of a step would all be in somebody's slots, for the disk; NULL: nothing is written. */
     enum emergency_ckpt_level (*disk)(void *ctx, int64_t step);
     bool (*leaves)(void *ctx, unsigned seat); /* its memory goes with it; NULL: nobody does */

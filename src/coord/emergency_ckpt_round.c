@@ -1,6 +1,7 @@
-/* Last words of live workers (emergency_ckpt.h) as part of a round: who speaks for which seat, who is told, and how
- * long the end of the round waits for it.  What was copied is in slots then, and goes the way of every snapshot: to
- * disk before the round is closed (ckpt_commit_round.c), and back into the workers of the next one (restore_round.c).
+/* Emergency checkpoint of live workers (emergency_ckpt.h) as part of a round: who speaks for which seat, who is told,
+ * and how long the end of the round waits for it.  What was copied is in slots then, and goes the way of every
+ * snapshot: to disk before the round is closed (ckpt_commit_round.c), and back into the workers of the next one
+ * (restore_round.c).
  */
 #include "coord/rdzv_private.h"
 
@@ -24,64 +25,66 @@ static enum emergency_ckpt_level disk(void *ctx, int64_t step)
     return ckpt_commit_live_level(r->saving, step);
 }
 
-int rdzv_lastwords_init(struct rdzv *r)
+int rdzv_emergency_init(struct rdzv *r)
 {
-    el_usec limit = EL_MS(r->conf.set.lastwords_ms); /* of which the disk has half at least */
+    el_usec limit = EL_MS(r->conf.set.emergency_ms); /* of which the disk has half at least */
     const struct emergency_ckpt_conf conf = {.room = r->conf.room,
                                              .limit = r->saving ? limit / 2 : limit,
                                              .disk = r->saving ? disk : NULL,
                                              .leaves = emergency_ckpt_round_leaves,
                                              .name = name,
                                              .ctx = r};
-    return emergency_ckpt_init(&r->lastwords, &conf, r->mem);
+    return emergency_ckpt_init(&r->emergency, &conf, r->mem);
 }
 
-void rdzv_lastwords_round(struct rdzv *r)
+void rdzv_emergency_round(struct rdzv *r)
 {
-    emergency_ckpt_round(&r->lastwords, r->size);
-    r->lastwords_due = r->lastwords_over = false;
+    emergency_ckpt_round(&r->emergency, r->size);
+    r->emergency_due = r->emergency_over = false;
 }
 
-void rdzv_lastwords_gone(struct rdzv *r, unsigned k, bool lost)
+void rdzv_emergency_gone(struct rdzv *r, unsigned k, bool lost)
 {
-    emergency_ckpt_gone(&r->lastwords, k, lost);
-    r->lastwords_due = true;
+    emergency_ckpt_gone(&r->emergency, k, lost);
+    r->emergency_due = true;
 }
 
 /* Who holds its workers back needs its grace behind that. */
-void rdzv_lastwords_stop(struct rdzv *r, el_usec now)
+void rdzv_emergency_stop(struct rdzv *r, el_usec now)
 {
-    el_usec until = emergency_ckpt_until(&r->lastwords), from = until == EL_NEVER ? now : until;
+    el_usec until = emergency_ckpt_until(&r->emergency), from = until == EL_NEVER ? now : until;
     if (r->state == RDZV_STOPPING && r->open_seats)
         r->stop_until = from + r->stop_grace + RDZV_STOP_MARGIN;
 }
 
 static void emergency_ckpt_round_say(struct rdzv *r, struct rdzv_actions *out)
 {
-    struct emergency_ckpt_end end = emergency_ckpt_end(&r->lastwords);
+    struct emergency_ckpt_end end = emergency_ckpt_end(&r->emergency);
     char instead[64] = "no snapshot that all hold is there", lost[64] = "";
     if (end.lost)
         snprintf(lost, sizeof lost, ", nothing of %u lost node%s", end.lost, rdzv_plural(end.lost));
     if (end.instead != EMERGENCY_CKPT_NO_STEP)
         snprintf(instead, sizeof instead, "the snapshot of step %lld counts", (long long)end.instead);
     if (end.step != EMERGENCY_CKPT_NO_STEP && end.copies)
-        rdzv_say(r, out, NOTE_LASTWORDS, RDZV_NONE,
-                 "last words: step %lld is captured from %u live worker%s of %u node%s%s: %.1f MiB in %.3f s",
+        rdzv_say(r, out, NOTE_EMERGENCY, RDZV_NONE,
+                 "emergency checkpoint: step %lld is captured from %u live worker%s of %u node%s%s: %.1f MiB in %.3f s",
                  (long long)end.step, end.copies, rdzv_plural(end.copies), end.nodes, rdzv_plural(end.nodes), lost,
                  (double)end.bytes / (1 << 20), (double)end.took / (double)EL_SEC(1));
     else if (end.step == EMERGENCY_CKPT_NO_STEP && *end.why)
-        rdzv_say(r, out, NOTE_LASTWORDS, RDZV_NONE, "last words: nothing newer is captured, %s: %s", instead, end.why);
+        rdzv_say(r, out, NOTE_EMERGENCY, RDZV_NONE, "emergency checkpoint: nothing newer is captured, %s: %s", instead,
+                 end.why);
 }
 
-/* Once; and not before it is said why the round stops: a script that fails waits for its last words, and ends then. */
-void rdzv_lastwords_say(struct rdzv *r, struct rdzv_actions *out)
+/* Once; and not before it is said why the round stops: a script that fails waits for its emergency checkpoint, and ends
+ * then. */
+void rdzv_emergency_say(struct rdzv *r, struct rdzv_actions *out)
 {
-    bool over = r->lastwords.state == EMERGENCY_CKPT_IS_OVER;
+    bool over = r->emergency.state == EMERGENCY_CKPT_IS_OVER;
     if (r->state != RDZV_STOPPING)
         return;
-    if (over && !r->lastwords_over)
+    if (over && !r->emergency_over)
         emergency_ckpt_round_say(r, out);
-    r->lastwords_over = over;
+    r->emergency_over = over;
 }
 
 /* What is in memory alone is of use to another round only. */
@@ -90,10 +93,10 @@ static bool is_worth_it(const struct rdzv *r, el_usec now)
     return r->saving || (!r->stop_job && (!r->failed || r->membership || budget_left(&r->budget, now)));
 }
 
-bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+bool rdzv_emergency_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
-    struct emergency_ckpt *w = &r->lastwords;
-    r->lastwords_due = false;
+    struct emergency_ckpt *w = &r->emergency;
+    r->emergency_due = false;
     if (r->state != RDZV_RUNNING && r->state != RDZV_STOPPING)
         return false;
     if (!is_worth_it(r, now))
@@ -101,8 +104,8 @@ bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
     if (!emergency_ckpt_advance(w, now))
         return false;
     rdzv_act(out, RDZV_DO_ORDER_EACH);
-    rdzv_lastwords_stop(r, now);
-    rdzv_lastwords_say(r, out);
+    rdzv_emergency_stop(r, now);
+    rdzv_emergency_say(r, out);
     return true;
 }
 
@@ -117,7 +120,7 @@ static void emergency_ckpt_round_let_go(struct rdzv *r, unsigned i, const struct
 }
 
 /* While a coordinator that was restarted still listens it takes what is said, and orders nothing. */
-void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
+void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
                           struct rdzv_actions *out)
 {
     const struct rdzv_member *x = &r->member[i];
@@ -141,26 +144,26 @@ void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stan
     emergency_ckpt_list_get(&s, m->steps);
     if (r->saving)
         ckpt_commit_stand(r->saving, i, m);
-    emergency_ckpt_take(&r->lastwords, x->seat, &s, now);
+    emergency_ckpt_take(&r->emergency, x->seat, &s, now);
     struct emergency_ckpt_word word;
-    bool all = rdzv_lastwords_advance(r, now, out);
-    if (!all && r->state != RDZV_REBUILDING && emergency_ckpt_word(&r->lastwords, x->seat, &word))
+    bool all = rdzv_emergency_advance(r, now, out);
+    if (!all && r->state != RDZV_REBUILDING && emergency_ckpt_word(&r->emergency, x->seat, &word))
         rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
 
-void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
+void rdzv_emergency_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
 {
-    if (emergency_ckpt_deadline(&r->lastwords) <= now)
-        rdzv_lastwords_advance(r, now, out);
+    if (emergency_ckpt_deadline(&r->emergency) <= now)
+        rdzv_emergency_advance(r, now, out);
 }
 
-el_usec rdzv_lastwords_deadline(const struct rdzv *r)
+el_usec rdzv_emergency_deadline(const struct rdzv *r)
 {
     bool up = r->state == RDZV_RUNNING || r->state == RDZV_STOPPING;
-    return up ? emergency_ckpt_deadline(&r->lastwords) : EL_NEVER;
+    return up ? emergency_ckpt_deadline(&r->emergency) : EL_NEVER;
 }
 
-bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out)
+bool rdzv_emergency_word(const struct rdzv *r, unsigned member, struct msg *out)
 {
     const struct rdzv_member *m = &r->member[member];
     struct emergency_ckpt_word w;
@@ -175,7 +178,7 @@ bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out)
                                                         .kept = EMERGENCY_CKPT_NO_STEP};
         return true;
     }
-    if (!up || m->phase != RDZV_BUSY || m->seat == RDZV_NONE || !emergency_ckpt_word(&r->lastwords, m->seat, &w))
+    if (!up || m->phase != RDZV_BUSY || m->seat == RDZV_NONE || !emergency_ckpt_word(&r->emergency, m->seat, &w))
         return false;
     *out = (struct msg){.type = MSG_CKPT_CAPTURE};
     out->u.ckpt_capture = (struct msg_ckpt_capture){.number = r->number,

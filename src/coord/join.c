@@ -385,7 +385,7 @@ static void rebuild_from(struct rdzv *r, const struct msg_hello *h)
         r->seat[k] = (struct rdzv_seat){.member = RDZV_NONE, .node_rank = -1};
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
-    rdzv_lastwords_round(r);
+    rdzv_emergency_round(r);
     common_step_round(&r->common, r->size);
     replica_check_round(r->comparing, r->number, r->coord, r->size);
 }
@@ -524,7 +524,7 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     for (unsigned k = 0; k < r->size; k++) {
         struct rdzv_seat *s = &r->seat[k];
         if (s->member == RDZV_NONE || s->stopped || s->succeeded)
-            rdzv_lastwords_gone(r, k, s->member == RDZV_NONE);
+            rdzv_emergency_gone(r, k, s->member == RDZV_NONE);
         if (s->member == RDZV_NONE)
             continue;
         struct rdzv_member *m = &r->member[s->member];
@@ -554,7 +554,7 @@ void rdzv_rebuilt(struct rdzv *r, el_usec now, struct rdzv_actions *out)
         return;
     }
     rdzv_move(r, RDZV_RUNNING, now);
-    r->lastwords_due = true;
+    r->emergency_due = true;
     if (!broken) {
         r->membership = false;
         rdzv_saving_advance(r, now, out);

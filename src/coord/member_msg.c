@@ -252,7 +252,7 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
     case MSG_CKPT_TAKEN: rdzv_common_taken(r, i, &msg->u.ckpt_taken, now, out); break;
     case MSG_CKPT_DIGESTS:
     case MSG_CKPT_TENSORS: rdzv_comparing_message(r, i, msg); break;
-    case MSG_CKPT_STAND: rdzv_lastwords_stand(r, i, &msg->u.ckpt_stand, now, out); break;
+    case MSG_CKPT_STAND: rdzv_emergency_stand(r, i, &msg->u.ckpt_stand, now, out); break;
     case MSG_PROBE_ID:
     case MSG_PROBE_RESULT: rdzv_health_message(r, i, msg, now, out); break;
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;

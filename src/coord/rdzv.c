@@ -128,7 +128,7 @@ struct rdzv *rdzv_new(const struct rdzv_conf *conf, const struct rdzv_record *re
     r->findings.root = -1;
     rdzv_health_init(r);
     uint64_t used = record ? record->restarts : 0, fruitless = record ? record->fruitless : 0;
-    if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 || rdzv_saving_init(r) < 0 || rdzv_lastwords_init(r) < 0 ||
+    if (rdzv_roster_init(r) < 0 || rdzv_restore_init(r) < 0 || rdzv_saving_init(r) < 0 || rdzv_emergency_init(r) < 0 ||
         rdzv_common_init(r) < 0 || rdzv_comparing_init(r) < 0 ||
         budget_init(&r->budget, s->max_restarts, EL_MS(s->restart_window_ms), s->max_fruitless, used, fruitless, now,
                     mem) < 0) {
@@ -154,7 +154,7 @@ void rdzv_free(struct rdzv *r)
     rdzv_incidents_free(r);
     rdzv_health_free(r);
     restore_free(&r->restore, r->mem);
-    emergency_ckpt_free(&r->lastwords, r->mem);
+    emergency_ckpt_free(&r->emergency, r->mem);
     common_step_free(&r->common, r->mem);
     replica_check_free(r->comparing);
     ckpt_commit_free(r->saving);
@@ -213,7 +213,7 @@ static void on_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_health_timeout(r, now, out);
     rdzv_restore_timeout(r, now, out);
     rdzv_saving_timeout(r, now, out);
-    rdzv_lastwords_timeout(r, now, out);
+    rdzv_emergency_timeout(r, now, out);
     rdzv_common_timeout(r, now, out);
     if (r->notice_until <= now) {
         char why[MSG_TEXT_MAX + 1];
@@ -364,8 +364,8 @@ static void rdzv_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_comparing_advance(r, now, out);
     if (r->saving_due)
         rdzv_saving_advance(r, now, out);
-    if (r->lastwords_due)
-        rdzv_lastwords_advance(r, now, out);
+    if (r->emergency_due)
+        rdzv_emergency_advance(r, now, out);
     if (r->state == RDZV_STOPPING && !r->open_seats && !rdzv_saving_holds(r, false, now, out))
         rdzv_close(r, now, out);
     if (r->state == RDZV_WAITING)
@@ -456,7 +456,7 @@ el_usec rdzv_deadline(const struct rdzv *r)
                      rdzv_health_deadline(r),
                      rdzv_restore_deadline(r),
                      rdzv_saving_deadline(r),
-                     rdzv_lastwords_deadline(r),
+                     rdzv_emergency_deadline(r),
                      rdzv_common_deadline(r),
                      rdzv_comparing_deadline(r)};
     el_usec first = EL_NEVER;
@@ -483,7 +483,7 @@ void rdzv_check(const struct rdzv *r)
     if (r->state == RDZV_PROBING)
         health_check_check(r->health.probing);
     restore_check(&r->restore);
-    emergency_ckpt_check(&r->lastwords);
+    emergency_ckpt_check(&r->emergency);
     common_step_check(&r->common);
     replica_check_check(r->comparing);
     if (r->saving)

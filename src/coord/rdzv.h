@@ -214,14 +214,14 @@ bool rdzv_restore_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* What this member is to do for saving a step, message by message: false behind the last.  Goes before its order, which
  * may take from it what it is to write. */
 bool rdzv_saving_word(struct rdzv *r, unsigned member, unsigned i, struct msg *out);
-/* CKPT_CAPTURE, if there is something about last words of live workers that this member does not know: goes behind its
- * order. */
+/* CKPT_CAPTURE, if there is something about an emergency checkpoint of live workers that this member does not know:
+ * goes behind its order. */
 /* Which step all nodes have; told once on a connection. */
 bool rdzv_common_word(struct rdzv *r, unsigned member, struct msg *out);
 /* CKPT_DIFFER, if this member is asked for tensors and was not yet on its connection; strings live until the next call.
  */
 bool rdzv_comparing_word(struct rdzv *r, unsigned member, struct msg *out);
-bool rdzv_lastwords_word(const struct rdzv *r, unsigned member, struct msg *out);
+bool rdzv_emergency_word(const struct rdzv *r, unsigned member, struct msg *out);
 /* The report of the last health check, page by page: false behind the last. */
 bool rdzv_probe_page(struct rdzv *r, unsigned i, struct msg *out);
 unsigned rdzv_probe_reader(const struct rdzv *r);

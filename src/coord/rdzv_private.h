@@ -236,8 +236,8 @@ struct rdzv {
     struct common_step common; /* of the present round; */
     char useless[2 * COMMON_STEP_STEPS_TEXT + 1];
     struct replica_check *comparing;    /* of the present round; */
-    struct emergency_ckpt lastwords;    /* and this */
-    bool lastwords_due, lastwords_over; /* something has changed; what came of it is said */
+    struct emergency_ckpt emergency;    /* and this */
+    bool emergency_due, emergency_over; /* something has changed; what came of it is said */
     struct ckpt_commit *saving;         /* NULL: nothing is saved */
     bool saving_due;                    /* something has changed */
     bool saving_ends;                   /* … of this round: its workers are gone */
@@ -423,17 +423,17 @@ void rdzv_comparing_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 el_usec rdzv_comparing_deadline(const struct rdzv *r);
 
 /* emergency_ckpt_round.c: what live workers hold, before they are stopped */
-int rdzv_lastwords_init(struct rdzv *r); /* behind rdzv_saving_init() */
-void rdzv_lastwords_round(struct rdzv *r);
-void rdzv_lastwords_gone(struct rdzv *r, unsigned seat, bool lost);
-void rdzv_lastwords_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
-void rdzv_lastwords_say(struct rdzv *r, struct rdzv_actions *out);
-void rdzv_lastwords_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
+int rdzv_emergency_init(struct rdzv *r); /* behind rdzv_saving_init() */
+void rdzv_emergency_round(struct rdzv *r);
+void rdzv_emergency_gone(struct rdzv *r, unsigned seat, bool lost);
+void rdzv_emergency_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
+void rdzv_emergency_say(struct rdzv *r, struct rdzv_actions *out);
+void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
                           struct rdzv_actions *out);
 /* True: all are told. */
-bool rdzv_lastwords_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
-void rdzv_lastwords_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
-el_usec rdzv_lastwords_deadline(const struct rdzv *r);
+bool rdzv_emergency_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+void rdzv_emergency_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
+el_usec rdzv_emergency_deadline(const struct rdzv *r);
 
 /* orders.c */
 /* Of an instance, for people: with the number itself its place could be taken. */

@@ -66,7 +66,7 @@ void rdzv_launch(struct rdzv *r, el_usec now, struct rdzv_actions *out)
     rdzv_health_launched(r);
     restore_begin(&r->restore, r->size);
     rdzv_saving_round(r);
-    rdzv_lastwords_round(r);
+    rdzv_emergency_round(r);
     common_step_round(&r->common, r->size);
     replica_check_round(r->comparing, r->number, r->coord, r->size);
     rdzv_move(r, RDZV_RUNNING, now);
@@ -90,9 +90,9 @@ void rdzv_stop(struct rdzv *r, el_usec now, struct rdzv_actions *out, const char
     r->stopped_at = now;
     r->stop_until = now + r->stop_grace + RDZV_STOP_MARGIN;
     rdzv_move(r, RDZV_STOPPING, now);
-    rdzv_lastwords_stop(r, now);
+    rdzv_emergency_stop(r, now);
     rdzv_say(r, out, NOTE_STOPPING, RDZV_NONE, "round %llu stops: %s", (unsigned long long)r->number, r->stop_text);
-    rdzv_lastwords_say(r, out);
+    rdzv_emergency_say(r, out);
     rdzv_act(out, RDZV_DO_ORDER_EACH);
 }
 
@@ -102,7 +102,7 @@ void rdzv_seat_stopped(struct rdzv *r, unsigned k)
     if (s->stopped || s->member == RDZV_NONE)
         return;
     s->stopped = true;
-    rdzv_lastwords_gone(r, k, false);
+    rdzv_emergency_gone(r, k, false);
     assert(r->open_seats);
     r->open_seats--;
 }
@@ -112,7 +112,7 @@ void rdzv_seat_succeeded(struct rdzv *r, unsigned k)
     if (r->seat[k].succeeded || r->seat[k].stopped)
         return;
     r->seat[k].succeeded = true;
-    rdzv_lastwords_gone(r, k, false);
+    rdzv_emergency_gone(r, k, false);
     r->succeeded_seats++;
 }
 
@@ -145,7 +145,7 @@ void rdzv_lose(struct rdzv *r, unsigned i, el_usec now, struct rdzv_actions *out
     struct rdzv_seat *s = &r->seat[k];
     s->member = RDZV_NONE;
     replica_check_lost(r->comparing, k);
-    rdzv_lastwords_gone(r, k, true);
+    rdzv_emergency_gone(r, k, true);
     r->lost_seats++;
     r->lost_at = now;
     if (!s->stopped)

@@ -75,7 +75,7 @@
 #define EVENT_checkpoint_FIELDS(F, T)                                                                                  \
     F(T, NUM, step)                                                                                                    \
     F(T, STR, state) /* "committed", "failed" */                                                                       \
-    F(T, FLAG, lastwords)                                                                                              \
+    F(T, FLAG, emergency)                                                                                              \
     F(T, NUM, bytes)                                                                                                   \
     F(T, NUM, elapsed_us)                                                                                              \
     F(T, STR, text)

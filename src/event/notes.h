@@ -19,7 +19,7 @@
     X(ASIDE, "node_set_aside")                                                                                         \
     X(PROBING, "probe_started")                                                                                        \
     X(RESTORE, "step_agreed")                                                                                          \
-    X(LASTWORDS, "last_words")                                                                                         \
+    X(EMERGENCY, "emergency_checkpoint")                                                                               \
     X(SAVED, "step_saved")                                                                                             \
     X(JUDGED, "node_judged")                                                                                           \
     X(PROBED, "probe_ended")                                                                                           \

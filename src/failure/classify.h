@@ -1,4 +1,4 @@
-/* What a worker's last words say about the reason of its end: the row of failure_rules.h that fits. */
+/* What a worker's last output says about the reason of its end: the row of failure_rules.h that fits. */
 #ifndef FAILURE_CLASSIFY_H
 #define FAILURE_CLASSIFY_H
 #include <stdbool.h>

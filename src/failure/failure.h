@@ -111,7 +111,7 @@ struct failure {
     el_usec first; /* when the first worker of the attempt failed, at the earliest; 0 = not known, or by a time-out */
     el_usec quiet; /* nothing had come on that stream for so long when it ended; 0 = not known */
     bool texts_short;                 /* memory for some of the texts was refused */
-    enum classify_rule words;         /* the row that its last words fit */
+    enum classify_rule words;         /* the row that its last output fits */
     enum classify_rule rule;          /* the row that decided the class: that one, or one of its exit code */
     bool words_private;               /* classify.h: private_link of that row */
     bool logged;                      /* the exception was caught, and printed by a logger */

@@ -1,4 +1,4 @@
-/* What single lines of a Python, C++, Rust or Go program's last words look like.  Private to traceback.c, what stands
+/* What single lines of a Python, C++, Rust or Go program's last output looks like.  Private to traceback.c, what stands
  * beside it (classify.c, traceback_trim.c, stacks.c) and their tests. */
 #ifndef FAILURE_TRACEBACK_LINE_H
 #define FAILURE_TRACEBACK_LINE_H
@@ -34,7 +34,7 @@ bool line_is_foreign(struct text t);
 /* A logger's: it begins with a time or a level. */
 bool line_is_record(struct text line);
 
-/* Last words of C++ or the C library.  CPLUS: the exception's type is in *type if it was named. */
+/* Last output of C++ or the C library.  CPLUS: the exception's type is in *type if it was named. */
 enum line_abort { LINE_NO_ABORT, LINE_CPLUS, LINE_ABORT };
 enum line_abort line_is_abort(struct text t, struct text *type, struct text *message);
 

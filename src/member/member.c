@@ -135,7 +135,7 @@ void member_start(struct member *m, struct member_actions *out)
 /* The coordinator has closed the last round: nothing more need be said of it. */
 static void round_is_closed(struct member *m)
 {
-    m->incident_open = m->incidents = m->last_words = false;
+    m->incident_open = m->incidents = m->end_due = false;
 }
 
 void member_enter(struct member *m, el_usec now, struct member_actions *out)
@@ -206,7 +206,7 @@ static void member_on_closed(struct member *m, const struct member_event *ev, el
     m->ranks = ev->ranks;
     m->missing = ev->missing;
     m->digest = own && ev->digest ? *ev->digest : (struct restart_digest){.kind = RESTART_SILENT};
-    m->last_words = m->failed || m->incidents || restart_says(&m->digest);
+    m->end_due = m->failed || m->incidents || restart_says(&m->digest);
     if (m->link >= MEMBER_LINK_HELLO)
         member_tell_end(m, out);
     say_stopped(m, m->round, out);

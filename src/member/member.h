@@ -35,7 +35,7 @@
 #define MEMBER_KNOCK_LIMIT   EL_SEC(5)
 #define MEMBER_NO_STEP       INT64_C(-1)
 #define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
-#define MEMBER_SAVE_MARGIN   EL_SEC(5) /* beyond the coordinator's own limit for last words */
+#define MEMBER_SAVE_MARGIN   EL_SEC(5) /* beyond the coordinator's own limit for an emergency checkpoint */
 #define MEMBER_BURST         3   /* heartbeats soon after a connection: the clocks are compared before anybody fails */
 #define MEMBER_DRIFT_PPM     100 /* two hosts' clocks go apart by so much at most */
 
@@ -201,17 +201,17 @@ enum member_action_type {
     MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
     MEMBER_DO_PARTS,        /* send CKPT_PART for each part of the list */
     MEMBER_DO_FILES,        /* send CKPT_FILE for each file that was written */
-    MEMBER_DO_WORDS,        /* the message that is fed, about last words; hold the workers back, answer STAND */
-    MEMBER_DO_WORDS_LOST,   /* there is nobody to agree with: what is not being copied will not be */
-    MEMBER_DO_COMMON,       /* the message that is fed: which step all nodes have, */
-    MEMBER_DO_DIFFER,       /* … or which tensors of a part are to be told: send CKPT_TENSORS */
-    MEMBER_DO_WRITE,        /* the message that is fed; hold what it names, answer SAVED */
-    MEMBER_DO_FILE,         /* the message that is fed: one of those to publish */
-    MEMBER_DO_PUBLISH,      /* the message that is fed; answer SAVED */
-    MEMBER_DO_UNSAVE,       /* stop writing, then SAVED as ever; or, if nothing is written, forget the order */
-    MEMBER_DO_SAVED,        /* m->save: what has become of over_step */
-    MEMBER_DO_PROBE_STOP,   /* end what runs of it, forget what it brought */
-    MEMBER_DO_PROBE_TELL,   /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
+    MEMBER_DO_WORDS, /* the message that is fed, about an emergency checkpoint; hold the workers back, answer STAND */
+    MEMBER_DO_WORDS_LOST, /* there is nobody to agree with: what is not being copied will not be */
+    MEMBER_DO_COMMON,     /* the message that is fed: which step all nodes have, */
+    MEMBER_DO_DIFFER,     /* … or which tensors of a part are to be told: send CKPT_TENSORS */
+    MEMBER_DO_WRITE,      /* the message that is fed; hold what it names, answer SAVED */
+    MEMBER_DO_FILE,       /* the message that is fed: one of those to publish */
+    MEMBER_DO_PUBLISH,    /* the message that is fed; answer SAVED */
+    MEMBER_DO_UNSAVE,     /* stop writing, then SAVED as ever; or, if nothing is written, forget the order */
+    MEMBER_DO_SAVED,      /* m->save: what has become of over_step */
+    MEMBER_DO_PROBE_STOP, /* end what runs of it, forget what it brought */
+    MEMBER_DO_PROBE_TELL, /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
     MEMBER_DO_NOTICE,   /* m->notice and m->text: without a boundary no worker may begin a step, answer LIVE; with one:
                            tell the workers, answer AT_BOUNDARY when all that listen are there */
     MEMBER_DO_UNNOTICE, /* forget it: the workers run on */
@@ -260,7 +260,7 @@ struct member_save {                /* saving a step */
     bool over_good, over_ours;
     bool over_unknown; /* the order came to nothing; of the step that is not known yet, or not any more */
     uint64_t over_ask, over_bytes, over_ms; /* over_ask: the operator's wish that this answers; 0: none */
-    bool over_existed, over_lastwords;
+    bool over_existed, over_emergency;
     char over_text[MSG_TEXT_MAX + 1];
     el_usec free_at; /* it does not leave before, unless the round is closed; 0: it may */
 };
@@ -322,7 +322,7 @@ struct member {
     bool incident_open; /* the round is not known to be closed: each coordinator is told of it, this one may be new */
     struct restart_digest digest; /* of `round`, for DIGEST */
     unsigned refused_status;      /* the coordinator answers, but refuses us for now; 0: it does not */
-    bool incidents, last_words;   /* it has some; there is something to say of it, and STOPPED, on each connection */
+    bool incidents, end_due;      /* it has some; there is something to say of it, and STOPPED, on each connection */
     const char *ranks, *missing;  /* of STOPPED; the shell's */
     bool late;                    /* the attempt was stopped because somebody elsewhere was `late` */
     unsigned failed_status;       /* of this node's own failure, for the case that nobody says more */

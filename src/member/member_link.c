@@ -72,7 +72,7 @@ static void on_connected(struct member *m, el_usec now, struct member_actions *o
     member_send(m, out, MSG_HELLO);
     if (m->incident_open)
         member_send(m, out, MSG_WORKER_FAILED);
-    if (m->last_words) {
+    if (m->end_due) {
         m->stopped = m->round;
         member_tell_end(m, out);
         member_send(m, out, MSG_STOPPED);

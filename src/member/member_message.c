@@ -6,7 +6,7 @@
 
 static uint64_t phase_of(const struct member *m)
 {
-    if (m->last_words) /* STOPPED follows */
+    if (m->end_due) /* STOPPED follows */
         return MSG_PHASE_STOPPING;
     if (m->attempt)
         return m->stopping ? MSG_PHASE_STOPPING : m->up ? MSG_PHASE_RUNNING : MSG_PHASE_STARTING;

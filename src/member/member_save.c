@@ -26,7 +26,7 @@ void member_save_tell(struct member *m, struct member_actions *out)
 void member_save_closed(struct member *m, el_usec now)
 {
     if (m->save.held)
-        m->save.free_at = now + EL_MS(m->conf.set.lastwords_ms) + MEMBER_SAVE_MARGIN;
+        m->save.free_at = now + EL_MS(m->conf.set.emergency_ms) + MEMBER_SAVE_MARGIN;
 }
 
 void member_save_free(struct member *m)
@@ -140,7 +140,7 @@ static void on_over(struct member *m, const struct msg_ckpt_over *o, struct memb
     x->over_bytes = o->bytes;
     x->over_ms = o->took_ms;
     x->over_existed = o->existed;
-    x->over_lastwords = o->lastwords;
+    x->over_emergency = o->emergency;
     x->over_ours = o->order != 0;
     x->over_unknown = o->order && o->step == MEMBER_NO_STEP;
     snprintf(x->over_text, sizeof x->over_text, "%s", o->text);

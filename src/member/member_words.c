@@ -1,5 +1,5 @@
-/* Last words of live workers (coord/emergency_ckpt.h) as this node takes part in them: where its workers stand is
- * state, and said again on each connection; without a coordinator nobody waits for others. */
+/* Emergency checkpoint of live workers (coord/emergency_ckpt.h) as this node takes part in them: where its workers
+ * stand is state, and said again on each connection; without a coordinator nobody waits for others. */
 #include "member/member_private.h"
 
 static bool member_words_is_of_round(const struct member *m, const struct member_stand *s)

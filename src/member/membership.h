@@ -48,8 +48,8 @@ struct membership_ops {
     /* Which tensors of a part: CKPT_DIFFER; say CKPT_TENSORS with membership_logs().  May be called inside
      * membership_…(). */
     void (*differ)(void *ctx, const struct msg_ckpt_differ *ask);
-    /* Last words: CKPT_CAPTURE as it came, NULL: the coordinator is gone; answered by membership_stand().  May be
-     * called inside membership_…(). */
+    /* Emergency checkpoint: CKPT_CAPTURE as it came, NULL: the coordinator is gone; answered by membership_stand(). May
+     * be called inside membership_…(). */
     void (*words)(void *ctx, const struct msg_ckpt_capture *order);
     void (*verdict)(void *ctx, const struct msg_probe_verdict *v);
     /* LOGS and LOGS_NEXT from the coordinator; NULL: the link is gone, and with it all who read. */

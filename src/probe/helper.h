@@ -1,5 +1,5 @@
-/* The GPU helper, embedded in elrun (probe/child/child.h says what it does and how it is called): a descriptor to execute it
- * from, and its command line. */
+/* The GPU helper, embedded in elrun (probe/child/child.h says what it does and how it is called): a descriptor to
+ * execute it from, and its command line. */
 #ifndef PROBE_HELPER_H
 #define PROBE_HELPER_H
 #include <stdbool.h>

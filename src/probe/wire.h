@@ -75,7 +75,8 @@
 #define WIRE_FACT_FIELDS(F, T)                                                                                         \
     F(T, STR, name, 96, 1)                                                                                             \
     F(T, STR, value, 1024, 0)
-/* What went wrong: while doing what, a code of the library and its name, in words; class: probe/child/child.h, FAULT_LIST. */
+/* What went wrong: while doing what, a code of the library and its name, in words; class: probe/child/child.h,
+ * FAULT_LIST. */
 #define WIRE_ERR_FIELDS(F, T)                                                                                          \
     F(T, STR, stage, 32, 0)                                                                                            \
     F(T, INT, code, INT32_MAX, 2)                                                                                      \

@@ -44,7 +44,7 @@ struct disk_about {
     char nonce[CKPT_NONCE_MAX];
     uint64_t world, consumed_samples;
     const char *layout_id;
-    bool lastwords;
+    bool emergency;
 };
 
 struct disk_ops {

@@ -293,7 +293,7 @@ static int disk_io_publish(struct disk *d, const struct commit *c, struct el_err
                          .epoch = epoch,
                          .lineage = d->about.lineage,
                          .world = d->about.world,
-                         .lastwords = d->about.lastwords,
+                         .emergency = d->about.emergency,
                          .layout_id = d->about.layout_id,
                          .created = now_created(d),
                          .consumed_samples = d->about.consumed_samples,

@@ -418,7 +418,7 @@ unsigned emergency_step(struct emergency *c, const struct emergency_stand *stand
         copy_own(c, stand, now);
     if (c->busy && now >= c->until) {
         if (c->step != SLOT_TABLE_NO_STEP)
-            snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--lastwords-timeout)",
+            snprintf(c->why, sizeof c->why, "step %lld was not copied in time (--emergency-timeout)",
                      (long long)c->step);
         emergency_close(c, false);
     }

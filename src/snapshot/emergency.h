@@ -1,6 +1,6 @@
-/* Last words of workers that still live: which step of theirs is worth more than the newest snapshot, and who copies it
- * into a slot before everybody is stopped.  Pure: where the workers are comes in (their pages, looked at again and
- * again), orders go out.
+/* Emergency checkpoint of workers that still live: which step of theirs is worth more than the newest snapshot, and who
+ * copies it into a slot before everybody is stopped.  Pure: where the workers are comes in (their pages, looked at
+ * again and again), orders go out.
  *
  *     resting -> agreeing -> copying -> resting
  *

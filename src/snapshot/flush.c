@@ -16,7 +16,7 @@ struct hold {
 struct wish {
     int64_t step;
     uint64_t lineage;
-    bool lastwords;
+    bool emergency;
     bool promised;   /* the script wants it, not an operator or an emergency checkpoint alone */
     bool ordered;    /* it is being written, or others are about to say that it is on disk */
     bool ended;      /* its workers have: no rank will commit it any more */
@@ -33,7 +33,7 @@ struct flush {
     uint64_t writing_lineage, unmet_lineage;
     bool deferred;
     bool stale;                        /* what is being written is of a history that was given up */
-    bool lastwords, promised;          /* of what is written */
+    bool emergency, promised;          /* of what is written */
     struct hold *hold;                 /* of the wishes: workers x SLOT_TABLE_SLOTS */
     struct slot_table_source *sources; /* of what is written */
     uint64_t *gens;
@@ -181,14 +181,14 @@ void flush_unmet(struct flush *p, int64_t step, uint64_t lineage, const char *wh
     flush_abandon(p, w, why);
 }
 
-bool flush_want_newest(struct flush *p, bool lastwords)
+bool flush_want_newest(struct flush *p, bool emergency)
 {
     int64_t step = slot_table_covered(p->keeper);
     uint64_t lineage = slot_table_lineage(p->keeper, step);
     if (step == SLOT_TABLE_NO_STEP || step <= p->on_disk || step == p->failed || step == p->writing ||
         flush_find(p, step, lineage))
         return false;
-    flush_add(p, step, lineage, false)->lastwords = lastwords;
+    flush_add(p, step, lineage, false)->emergency = emergency;
     hold_all(p, step, lineage);
     return true;
 }
@@ -275,7 +275,7 @@ void flush_defer(struct flush *p)
     p->deferred = true;
 }
 
-bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords, const struct slot_table_source *v,
+bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool emergency, const struct slot_table_source *v,
                  unsigned n)
 {
     if (p->writing != SLOT_TABLE_NO_STEP || !n || !flush_make_room(p, n))
@@ -285,7 +285,7 @@ bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords
     take_sources(p);
     p->writing = step;
     p->writing_lineage = lineage;
-    p->lastwords = lastwords;
+    p->emergency = emergency;
     p->promised = false; /* who says when knows it */
     struct wish *w = flush_find(p, step, lineage);
     if (w)
@@ -380,7 +380,7 @@ struct flush_news flush_next(struct flush *p)
         w->ordered = true;
         p->writing = w->step;
         p->writing_lineage = w->lineage;
-        p->lastwords = w->lastwords;
+        p->emergency = w->emergency;
         p->promised = w->promised;
         return (struct flush_news){FLUSH_WRITE, w->step, w->promised, ""};
     }
@@ -405,9 +405,9 @@ int64_t flush_on_disk(const struct flush *p)
     return p->on_disk;
 }
 
-bool flush_is_lastwords(const struct flush *p)
+bool flush_is_emergency(const struct flush *p)
 {
-    return p->lastwords;
+    return p->emergency;
 }
 
 bool flush_is_promised(const struct flush *p)

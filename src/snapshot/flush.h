@@ -3,9 +3,9 @@
  *     wish:  waiting -> ordered -> (on disk | failed)
  *               `---------------> given up
  *
- * A wish is a promise: a step that a script wants on disk (persist=True), or that the last words of the job want there,
- * ends on disk, or in a text that says why not.  Wishes queue, the lowest step comes first, and none takes the place of
- * another.  One is written at a time.
+ * A wish is a promise: a step that a script wants on disk (persist=True), or that the emergency checkpoint of the job
+ * want there, ends on disk, or in a text that says why not.  Wishes queue, the lowest step comes first, and none takes
+ * the place of another.  One is written at a time.
  *
  * The slots of a wished step are held from the moment at which each was committed until it is written: ranks are never
  * quite together, and the first to commit must not write over the step before the last has committed it.  A worker
@@ -41,7 +41,7 @@ void flush_free(struct flush *p);
 void flush_committed(struct flush *p, unsigned worker, unsigned slot);
 /* The newest covered step is wished if it is neither on disk nor on its way, and has not failed: for an emergency
  * checkpoint, or because an operator asks for it.  That promises nothing to the script.  True: it is now. */
-bool flush_want_newest(struct flush *p, bool lastwords);
+bool flush_want_newest(struct flush *p, bool emergency);
 /* A step that failed may be tried once more: somebody asks for it. */
 void flush_forgive(struct flush *p);
 /* What was being written is on disk, or cannot be.  broken: index into the sources of one whose bytes are not what was
@@ -58,7 +58,7 @@ void flush_unmet(struct flush *p, int64_t step, uint64_t lineage, const char *wh
 /* Somebody else says when (one of several nodes): a wish waits until flush_order() (true: it is being written now,
  * from these slots), and is over when that one says so, not when the bytes of this node are written. */
 void flush_defer(struct flush *p);
-bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool lastwords, const struct slot_table_source *v,
+bool flush_order(struct flush *p, int64_t step, uint64_t lineage, bool emergency, const struct slot_table_source *v,
                  unsigned n);
 /* good: it is on disk.  True: it was wished. */
 bool flush_over(struct flush *p, int64_t step, uint64_t lineage, bool good);
@@ -78,7 +78,7 @@ const struct slot_table_source *flush_sources(const struct flush *p, unsigned *n
 
 int64_t flush_writing(const struct flush *p); /* SLOT_TABLE_NO_STEP: nothing is */
 int64_t flush_on_disk(const struct flush *p); /* newest step that was written here; SLOT_TABLE_NO_STEP: none was */
-bool flush_is_lastwords(const struct flush *p);
+bool flush_is_emergency(const struct flush *p);
 bool flush_is_promised(const struct flush *p); /* what is being written: the script wanted it on disk */
 bool flush_is_idle(const struct flush *p);     /* nothing is wished or written */
 void flush_check(const struct flush *p);

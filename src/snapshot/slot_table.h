@@ -2,7 +2,7 @@
  * what is left when a worker dies.  Pure: messages of workers and results of the shell's work come in, actions go out.
  *
  *     slot:  free -> loading -> committed              (from disk)
- *            free -> capturing -> summing ...          (a copy that the agent has asked for: last words)
+ *            free -> capturing -> summing ...          (a copy that the agent has asked for: emergency checkpoint)
  *            free -> growing -> writing -> summing -> committed -> free   (a newer one is committed; nobody reads it)
  *                       |          |          |           `-----> broken -> free   (no longer what was summed)
  *                       `----------`----------`-> free                    (no room; aborted; the worker died)
@@ -53,7 +53,7 @@ enum slot_table_slot_state {
     SLOT_TABLE_COMMITTED,
     SLOT_TABLE_BROKEN,
     SLOT_TABLE_LOADING,   /* from disk */
-    SLOT_TABLE_CAPTURING, /* for last words; given out to nobody before the round is over */
+    SLOT_TABLE_CAPTURING, /* for an emergency checkpoint; given out to nobody before the round is over */
 };
 
 struct slot_table_conf {
@@ -87,8 +87,8 @@ struct slot_table_slot {
     unsigned readers; /* persisting, restoring, checking: not given out meanwhile */
     unsigned rank;    /* which rank's it is: a worker that has another rank now holds what was its former one's */
     bool persist, captured;
-    bool vain;       /* a copy that last words did not come to, or a step that some node cannot have: it is given out
-                        first */
+    bool vain; /* a copy that emergency checkpoint did not come to, or a step that some node cannot have: it is given
+                  out first */
     uint64_t loaded; /* it was read from disk in this round; 0: it was not */
     uint64_t consumed_samples;
     uint64_t capacity, file_bytes; /* so much memory is there; so long is its file, with some that is not there yet */

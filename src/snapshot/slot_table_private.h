@@ -21,7 +21,7 @@ struct slot_table_worker {
     bool granted;  /* … and got slots: it may write */
     bool has_slots;
     bool opening;
-    bool captures; /* a slot was given out for last words, which are not over */
+    bool captures; /* a slot was given out for an emergency checkpoint, which are not over */
     unsigned rank;
     struct declaration *kept;         /* what the slots were made for; NULL: none yet */
     struct declaration *named;        /* PART by PART, until DECLARE */

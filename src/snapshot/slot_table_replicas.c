@@ -14,7 +14,8 @@ static bool slot_table_replicas_is_drawn(int64_t step)
 }
 
 /* Known before the step is: all workers of the node get the same answer.  The first steps of a round are those of this
- * node: where others had to skip one, what is drawn is compared.  A copy for last words has no time for it. */
+ * node: where others had to skip one, what is drawn is compared.  A copy for an emergency checkpoint has no time for
+ * it. */
 bool slot_table_wants_digests(struct slot_table *k, const struct slot_table_slot *s)
 {
     if (!k->conf.compares || s->captured)

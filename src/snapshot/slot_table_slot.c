@@ -1,4 +1,5 @@
-/* One slot: given out when it is large enough, written, summed, committed; or copied into for last words. */
+/* One slot: given out when it is large enough, written, summed, committed; or copied into for an emergency checkpoint.
+ */
 #include "snapshot/slot_table_private.h"
 
 #include <assert.h>
@@ -182,7 +183,7 @@ static void answer_busy(struct slot_table *k, struct slot_table_worker *w, const
                         bool waits)
 {
     bool at_work = slot_table_is_at_work(k, w), late = ev->now - w->asked >= SLOT_TABLE_WAIT_MAX;
-    const char *why = w->captures       ? "last words are being captured"
+    const char *why = w->captures       ? "an emergency checkpoint is being captured"
                       : at_work         ? "the last snapshot is still being summed or written"
                       : ev->away        ? "the coordinator is away, so it is not known which snapshot all ranks have"
                       : k->conf.several ? "not every rank of the job has the last snapshot yet"
@@ -234,7 +235,7 @@ void slot_table_on_begin(struct slot_table *k, struct slot_table_worker *w, cons
     slot_table_drop_writing(k, w); /* one that was begun and never committed */
     /* A script that asks once more for what was left out waits in its own way. */
     bool again = slot_table_comes_to(k, w, m->u.snap_begin.step, ev->now);
-    /* While last words are captured, what others hold, too, may be in the other slot. */
+    /* While an emergency checkpoint is captured, what others hold, too, may be in the other slot. */
     struct slot_table_slot *s = w->captures ? NULL : slot_table_slot_to_write(k, w, waits || again);
     if (!s) {
         answer_busy(k, w, ev, waits);
@@ -257,7 +258,7 @@ void slot_table_on_begin(struct slot_table *k, struct slot_table_worker *w, cons
         slot_table_slot_grow(k, w, s, s->bytes, s->gen);
 }
 
-/* The other slot follows: the next snapshot, and last words, find it large enough. */
+/* The other slot follows: the next snapshot, and emergency checkpoint, find it large enough. */
 void slot_table_on_grown(struct slot_table *k, struct slot_table_worker *w, const struct slot_table_event *ev)
 {
     struct slot_table_slot *s = &w->slot[ev->slot], *other = &w->slot[!ev->slot];
@@ -314,7 +315,7 @@ void slot_table_on_commit(struct slot_table *k, struct slot_table_worker *w, con
     slot_table_slot_sum(k, w, s);
 }
 
-/* --- last words --- */
+/* --- emergency checkpoint --- */
 
 /* What others could have from the disk is not given out either: a copy may yet fail. */
 static struct slot_table_slot *slot_to_capture(const struct slot_table *k, struct slot_table_worker *w, int64_t kept)

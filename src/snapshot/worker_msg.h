@@ -6,7 +6,8 @@
  * at most WORKER_MSG_PACKET_MAX bytes.  Descriptors travel beside a packet where WORKER_MSG_LIST says so.  seq: the
  * sender's count; an answer carries the number of what it answers.  Lists are one message for each entry and one that
  * ends them: a packet is small, and nothing is allocated for what a worker claims.  `images` is a list of sizes
- * (snapshot/image_sizes.h). src/client/elrun/packets.py speaks the other end; a test compares its numbers with this list. */
+ * (snapshot/image_sizes.h). src/client/elrun/packets.py speaks the other end; a test compares its numbers with this
+ * list. */
 #ifndef SNAPSHOT_WORKER_MSG_H
 #define SNAPSHOT_WORKER_MSG_H
 #include <stddef.h>
@@ -82,7 +83,7 @@
     F(T, BOOL, files, 0, 0)        /* --ckpt-layout=megatron: declare_file() is meant */                               \
     F(T, BOOL, waits, 0, 0)        /* --ckpt-busy=wait: snapshot() waits for a slot instead of being skipped */        \
     F(T, BOOL, disk, 0, 0)         /* --ckpt-dir was given: what a script wants on disk will be there */               \
-    F(T, BOOL, live, 0, 0)         /* last words: what it holds may be captured, over a second connection */           \
+    F(T, BOOL, live, 0, 0)         /* emergency checkpoint: what it holds may be captured, over a second connection */ \
     F(T, NUM, check, INT64_MAX, 0) /* every so many snapshots one is read back and compared (--ckpt-check); 0: never   \
                                     */
 #define WORKER_MSG_grant_FIELDS(F, T) F(T, NUM, slots, 2, 1)
@@ -111,7 +112,7 @@
     F(T, STR, text, WORKER_MSG_TEXT_MAX, 0)
 /* On the second connection: copy the state behind that step into this slot, which has room for slot_bytes; answered by
  * CAPTURED. */
-#define WORKER_MSG_lastwords_FIELDS(F, T)                                                                              \
+#define WORKER_MSG_emergency_FIELDS(F, T)                                                                              \
     F(T, NUM, slot, 1, 1) F(T, INT, step, INT64_MAX, 1) F(T, NUM, slot_bytes, WORKER_MSG_BYTES_MAX, 1)
 #define WORKER_MSG_notice_FIELDS(F, T)                                                                                 \
     F(T, STR, why, WORKER_MSG_TEXT_MAX, 1) F(T, INT, boundary_step, INT64_MAX, 1) F(T, NUM, deadline_ms, 86400000, 0)
@@ -135,14 +136,14 @@
     X(RESTORE_QUERY, restore_query, 10, 0, "asks for the step to go on from")                                          \
     X(RESTORE_OFFER, restore_offer, 11, 1, "answer to RESTORE_QUERY: a slot image that can only be read")              \
     X(RESTORE_DONE, restore_done, 12, 0, "the offer was read, or could not be")                                        \
-    X(LASTWORDS, lastwords, 14, 0, "copy the live state of a step into a slot")                                        \
+    X(EMERGENCY, emergency, 14, 0, "copy the live state of a step into a slot")                                        \
     X(REFUSED, refused, 15, 0, "answer to what cannot be done")                                                        \
     X(DONE, done, 16, 0, "answer to what was done")                                                                    \
     X(NOTICE, notice, 24, 0, "a planned change: where to stop")                                                        \
     X(AT_BOUNDARY, at_boundary, 25, 0, "the announced step is done")                                                   \
     X(WELCOME, welcome, 26, 1, "answer to HELLO, with the status page")                                                \
     X(PART, part, 27, 0, "one part of the declaration")                                                                \
-    X(CAPTURED, captured, 29, 0, "answer to LASTWORDS")                                                                \
+    X(CAPTURED, captured, 29, 0, "answer to EMERGENCY")                                                                \
     X(FAILING, failing, 30, 0, "this worker will end badly, and waits until its state is captured")                    \
     X(RESERVE, reserve, 31, 0, "a snapshot of about so many bytes will come: the slots are made so large meanwhile")   \
     X(NOTE, note, 32, 0, "a line for elrun's log")

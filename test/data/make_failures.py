@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes test/data/failures anew: runs small programs that fail as real ones do, and keeps their last words.
+"""Makes test/data/failures anew: runs small programs that fail as real ones do, and keeps their last output.
 
     python3 test/data/make_failures.py [NAME…]      with PyTorch (CPU), rich and tqdm; g++; root for the memory cgroup
 

@@ -13,7 +13,7 @@ like "a rank that raised and cannot end, since a thread of it runs on" "$(one va
 like "a rank that lost a connection of its own, before those that lost the rank" "$(one reset finally gloo-closed 1 3 1)" "^ok"
 like "... over nodes" "$(one reset finally gloo-closed 2 2 1)" "^ok"
 "$ELRUN" --standalone --nproc-per-node=2 --shutdown-timeout=2 "$HERE/cause.py" worker "$T/flag" 1 stay none reset-error >"$T/stay" 2>&1
-like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last words only say that a peer is gone: waiting up to 2 s for the rank that made it so"
+like "nobody fails by itself: that the wait is one is said" "$(cat "$T/stay")" "rank 0 .* its last output only says that a peer is gone: waiting up to 2 s for the rank that made it so"
 like "... and the victim is named in the end" "$(cause_of "$T/stay")" "rank 0 failed: ConnectionResetError"
 
 # Ranks that end with 0 while the others still work: nobody failed by itself, and who left is named.
@@ -108,7 +108,7 @@ like "... whose time ran out" "$(cat "$T/asleep")" "^  because: rank 1: .*Timed 
 like "... and where it stood" "$(cat "$T/asleep")" "^  at that moment: .*rank 2 asleep in "
 sed 's/(0.3, 0.5, 0, 0.8)/(1.6, 0.2, 0, 1.6)/' "$T/asleep.py" >"$T/late.py"
 ASLEEP=2 "$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/late.py" >"$T/late" 2>&1
-like "... that the others wait for such a one is said" "$(cat "$T/late")" "rank 1 .* its last words only say that it waited for a peer in vain: waiting up to 2 s"
+like "... that the others wait for such a one is said" "$(cat "$T/late")" "rank 1 .* its last output only says that it waited for a peer in vain: waiting up to 2 s"
 like "... the others ended of it, each by its own words" "$(cat "$T/asleep")" \
     "^  3 others ended because of it: ranks 0 \\(.*closed by peer\\), 1 \\(.*for recv operation.*\\), 3 \\(.*for send operation.*\\)$"
 ASLEEP=2,3 "$ELRUN" --standalone --nproc-per-node=4 --shutdown-timeout=2 "$T/asleep.py" >"$T/asleep2" 2>&1

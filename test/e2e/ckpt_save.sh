@@ -148,7 +148,7 @@ status_of d
 
 # What the script has shared with a rank lies in no slot of its node: the agent that is asked has nothing, and the job has.
 D=$T/lies R=$T/lies/ckpt MODE=share; mkdir "$D"
-job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=0 --max-restarts=3
+job 2 --nproc-per-node=1 --ckpt-mem=64M --ckpt-dir="$R" --emergency-timeout=0 --max-restarts=3
 ID=job$job_n
 two e 1; two f 2
 ON="on 2"

@@ -1,5 +1,5 @@
 # What a newcomer sees first: make demo.  It tells the story to its end, and leaves nothing but the logs that it names.
-# Seen to fail: without the line of say_last_words() of report_end_io.c after a restart; with torchrun 2.13 in elrun's place, at
+# Seen to fail: without the line of say_last_lines() of report_end_io.c after a restart; with torchrun 2.13 in elrun's place, at
 # whatever elrun says.
 . "$(dirname "$0")/../lib/e2e.sh"
 : "${PY:?a python3 with torch}"

@@ -1,6 +1,6 @@
 # State that lives on a GPU comes back bit for bit: a training with what such trainings have (gpu_state.py) that is killed, that
 # raises, or whose device refuses all further work, beside one without elrun's snapshots; then the cases of state_modules.py and
-# state_optims.py with all their tensors on the device, and two ranks of words_torch.py that share it.
+# state_optims.py with all their tensors on the device, and two ranks of emergency_torch.py that share it.
 # GPU_STATE: some of these alone, out of "killed raised device words cases".
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/state.sh"
@@ -42,7 +42,7 @@ done
 
 words() {
     D=$T/$1; mkdir "$D"
-    ENV="$GPUENV STATE_DEVICE=cuda:0" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/words_torch.py" "$D" "$1"
+    ENV="$GPUENV STATE_DEVICE=cuda:0" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/emergency_torch.py" "$D" "$1"
 }
 results() { cat "$D/log.0" "$D/log.1" | sed -n 's/^result //p'; }
 if wanted words; then

@@ -20,7 +20,7 @@ stub curl '{"errcode":0,"errmsg":"ok"}'
 is_json() { "$PY" -c 'import json, sys; print(json.load(open(sys.argv[1]))'"$2"')' "$1"; }
 ENV="PATH=$T/bin:$PATH"
 
-# A worker whose last words would end a JSON string, a header and a command.
+# A worker whose last output would end a JSON string, a header and a command.
 cat >"$T/nasty.sh" <<'WORKER'
 printf 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: "a" \\ $(touch %s) `touch %s`; \047\n' "$1" "$1" >&2
 exit 1

@@ -31,7 +31,7 @@ train_with() { # VERSION PYTHON
     is "... after which both ranks have compared so many things" "$(for r in 0 1; do grep -c '^ok .*torch.save' "$D/result.$r"; done | tr '\n' ' ')" \
         "$(n=$(grep -c '^ok rank 0, attempt 2.*torch.save' "$D/result.0"); [ "$n" -ge 9 ] && echo "$((2 * n)) $((2 * n)) ")"
     is "... and the end" "$(cat "$D"/result.* | grep -c '^ok .*the end is that')" 2
-    like "PyTorch $1: the words of a rank whose peer is gone are known" "$said" 'rank 0 .* its last words only say that a peer is gone'
+    like "PyTorch $1: the words of a rank whose peer is gone are known" "$said" 'rank 0 .* its last output only says that a peer is gone'
     is "... so the cause of each restart is the rank that failed by itself" \
         "$(sed -n 's/^elrun: \(rank [0-9]*\) failed: \([^(,]*\).*/\1, \2/p' "$D/err" | sed 's/ *$//')" \
         "rank 1, ValueError: the true cause

@@ -1,6 +1,6 @@
 # Snapshots on their way to disk, on one node: what the script wants there is a checkpoint, what a job leaves behind when it
 # ends badly is one, and nothing that is wrong with the disk hurts the training.
-# Seen to fail: a build that ends the job while a checkpoint is being written ("last"); one without last words ("one",
+# Seen to fail: a build that ends the job while a checkpoint is being written ("last"); one without an emergency checkpoint ("one",
 # "all", "term"); one that ends with 0 although it owes a checkpoint; one that publishes without comparing what was written with what was committed ("late").
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
@@ -39,30 +39,30 @@ is "the job waits until it is on disk" "$(list)" "3 valid 5 latest"
 
 train one one 4 ""
 is "a worker dies and there is no restart: exit status" "$status" 137
-is "last words: the newest step" "$(list)" "3 valid 5 lastwords latest"
+is "emergency checkpoint: the newest step" "$(list)" "3 valid 5 emergency latest"
 is "which is whole" "$(whole 3)" 0
 
 train all all 4 ""
-is "all workers die at once" "$(list)" "3 valid 5 lastwords latest"
+is "all workers die at once" "$(list)" "3 valid 5 emergency latest"
 
-train off all 4 "" --lastwords-timeout=0
-is "--lastwords-timeout=0: no last words" "$(list)" ""
+train off all 4 "" --emergency-timeout=0
+is "--emergency-timeout=0: no emergency checkpoint" "$(list)" ""
 
 train restart all 4 "" --max-restarts=1
 is "all die, and are started again: exit status" "$status" 0
 is "from memory" "$(went_back)" "0:3 30 1:3 30 "
-is "and what they went back to is on disk" "$(list)" "3 valid 5 lastwords latest"
+is "and what they went back to is on disk" "$(list)" "3 valid 5 emergency latest"
 
 begin term wait 4 1
 wait_for files "$D/ready.*" 2
 kill -TERM "$elrun_pid"; finish
 is "SIGTERM to elrun: exit status" "$status" 143
-is "last words, beside what the script wanted" "$(list)" "1 valid 5
-3 valid 5 lastwords latest"
+is "emergency checkpoint, beside what the script wanted" "$(list)" "1 valid 5
+3 valid 5 emergency latest"
 is_clean term
 
 train late late 4 ""
-is "a worker wrote into its slot after the commit: the step before is kept" "$(list)" "2 valid 5 lastwords latest"
+is "a worker wrote into its slot after the commit: the step before is kept" "$(list)" "2 valid 5 emergency latest"
 like "and it is said why" "$(cat "$ERR")" 'checkpoint: step 3 is not on disk: part "state" was written to after its commit'
 
 train megatron megatron 4 2 --ckpt-layout=megatron

@@ -42,7 +42,7 @@ if done is None:
 EOF
 
 D=$T/job; mkdir "$D"
-ENV="PYTHON_EXEC=$PY" start --standalone --max-restarts=1 --ckpt-mem=64M --ckpt-dir="$D/ckpt" --lastwords-timeout=0 "$T/worker.py" "$D/said"; finish
+ENV="PYTHON_EXEC=$PY" start --standalone --max-restarts=1 --ckpt-mem=64M --ckpt-dir="$D/ckpt" --emergency-timeout=0 "$T/worker.py" "$D/said"; finish
 is "a restart: exit status" "$status" 0
 is "what is on disk is told at once, and what was given up is not" "$(tail -1 "$D/said")" "went back to 6: 1 True 5 True 7 False later False"
 is "nor is it in the process that goes back" "$(sed -n 's/^here //p' "$D/said")" "True False"

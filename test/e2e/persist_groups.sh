@@ -11,7 +11,7 @@ job() { # NAME
 }
 job first
 is "one has died" "$status" 3
-like "what the others had is on disk" "$(cat "$D/err.first")" 'step 6 \(last words\) is on disk'
+like "what the others had is on disk" "$(cat "$D/err.first")" 'step 6 \(emergency\) is on disk'
 is "one rank's own piece is missing" "$("$PY" -c 'import json, sys; print(*sorted(json.load(open(sys.argv[1]))["parts"]["@rank"]))' \
     "$D/ckpt/step-000000006/MANIFEST.json")" "rank0 rank2 rank3"
 : >"$D/log"

@@ -1,6 +1,6 @@
 # Checkpoints on disk of several nodes: whoever dies, what is there is old or new and whole, and a node that lost its
 # memory goes on from disk together with all others.  LONG=1: also a coordinator that dies, and nodes that do not agree
-# about the directory.  Seen to fail: with later steps of one node deleted when all go back; with last words that say nothing of a step that a lost node alone held ("gone").
+# about the directory.  Seen to fail: with later steps of one node deleted when all go back; with an emergency checkpoint that say nothing of a step that a lost node alone held ("gone").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
 PY=${PY:-python3}
@@ -43,15 +43,15 @@ is "plain: no stage is left" "$(ls -A "$R/.stage")" ""
 
 job one one 4 ""
 all_end 137
-is "last words of all nodes" "$(list)" "3 valid 9 lastwords latest"
+is "emergency checkpoint of all nodes" "$(list)" "3 valid 9 emergency latest"
 is "one: whole" "$(whole 3)" 0
 
 job term hold 4 1
 wait_for files "$D/ready.?" 4
 kill -TERM "$node_1"
 ends 1 143 "term: a node is told to leave"
-is "term: it stays until the last words of all nodes are on disk" "$(list)" "1 valid 9
-3 valid 9 lastwords latest"
+is "term: it stays until the emergency checkpoint of all nodes is on disk" "$(list)" "1 valid 9
+3 valid 9 emergency latest"
 kill -TERM "$node_0"
 ends 0 143 "term: the other one"
 is "term: whole" "$(whole 1) $(whole 3)" "0 0"
@@ -75,9 +75,9 @@ kill -TERM "$node_1" "$node_0"
 all_end 143
 each() { for i in 0 1; do R=$D/ckpt.$i; list; done; }
 is "local: each node has its part of both" "$(each)" "1 valid 5
-3 valid 5 lastwords latest
+3 valid 5 emergency latest
 1 valid 5
-3 valid 5 lastwords latest"
+3 valid 5 emergency latest"
 "$ELRUN" ckpt gc "$D/ckpt.0" --keep-last=1 >"$T/gc" 2>&1 # when it is not known whether the other node has 3
 like "local: gc does not rely on one node's part alone" "$? $(cat "$T/gc")" '^4 elrun: nothing is deleted: .*step-000000003, is one node.s part'
 rm -r "$D/ckpt.1/step-000000003" "$D"/log.?
@@ -86,7 +86,7 @@ all_end 0
 is "local: one of them is gone: all go back to what each has" "$(went_back 0)" "0:1 1:1 2:1 3:1 "
 is "local: and what was beyond is of another history, set aside and not deleted" "$(each)" "1 valid 5
 2 valid 5 latest
-3 aside 5 lastwords
+3 aside 5 emergency
 1 valid 5
 2 valid 5 latest"
 like "local: it is said once, by the node that has it" "$(said | grep aside)" "^elrun: warning: checkpoint: step 3, later than what all nodes go on from, moved to $D/ckpt.0/.aside, not deleted: .elrun ckpt gc. does that when the job is as far again$"

@@ -45,7 +45,7 @@ rm "$D"/log.?
 killed; serve # which knows nothing of the one that has ended
 job same back 4 "" --ckpt-store=local
 ends 137
-is "last words of a step that was read from disk: it stays" "$(went_back)$(places) $(whole)" "0:1 1:1 $before 0 0 "
+is "emergency checkpoint of a step that was read from disk: it stays" "$(went_back)$(places) $(whole)" "0:1 1:1 $before 0 0 "
 # A manifest that was written before steps had a lineage.
 for i in 0 1; do "$PY" "$HERE/manifest_edit.py" "$R.$i/step-000000001/MANIFEST.json" lineage -; done
 rm "$D"/log.?

@@ -1,6 +1,6 @@
-# A second SIGTERM or SIGINT ends the wait for last words on a disk that stands still, with one line that says what was not
+# A second SIGTERM or SIGINT ends the wait for an emergency checkpoint on a disk that stands still, with one line that says what was not
 # written.  A step that is wanted on disk waits for a disk that stands still; any other is left out meanwhile.
-# Seen to fail: a build without persisting_signal() (the end comes at --lastwords-timeout, and says that); one for which that time
+# Seen to fail: a build without persisting_signal() (the end comes at --emergency-timeout, and says that); one for which that time
 # does not count; a snapshot(persist=True) that was left out.
 . "$(dirname "$0")/../lib/e2e.sh"
 PY=${PY:-python3}
@@ -15,11 +15,11 @@ mounted=yes
 
 cut() { # NAME FIRST SECOND: signals
     D=$T/$1 R=$T/mnt/$1; mkdir "$D"
-    ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=100 "$HERE/persist_worker.py" "$D" "$R" wait 3 ""
+    ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --emergency-timeout=100 "$HERE/persist_worker.py" "$D" "$R" wait 3 ""
     wait_for files "$D/ready.*" 2
     fsfreeze -f "$T/mnt" && frozen=yes
     kill -"$2" "$elrun_pid"
-    ok "$1: the last words are waited for" wait_for holds "$ERR" 'checkpoint: waiting until step 2 is on disk; one more signal ends that'
+    ok "$1: the emergency checkpoint is waited for" wait_for holds "$ERR" 'checkpoint: waiting until step 2 is on disk; one more signal ends that'
     kill -"$3" "$elrun_pid"
     ok "$1: the second signal ends that, and it is said" wait_for holds "$ERR" "checkpoint: step 2 is not on disk: a second signal, SIG$3, came before it was written"
     fsfreeze -u "$T/mnt" && frozen=
@@ -31,28 +31,28 @@ cut() { # NAME FIRST SECOND: signals
 cut term TERM TERM 143
 cut int INT TERM 130
 
-# Without a second one --lastwords-timeout ends it: of a job that ends badly, and of one that has ended well from a signal on.
+# Without a second one --emergency-timeout ends it: of a job that ends badly, and of one that has ended well from a signal on.
 D=$T/bad R=$T/mnt/bad; mkdir "$D"
-ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=1 "$HERE/persist_worker.py" "$D" "$R" wait 3 ""
+ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --emergency-timeout=1 "$HERE/persist_worker.py" "$D" "$R" wait 3 ""
 wait_for files "$D/ready.*" 2
 fsfreeze -f "$T/mnt" && frozen=yes
 kill -TERM "$elrun_pid"
-ok "the job ends badly: its last words have their time, and no more" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of the workers. end \(--lastwords-timeout\)'
+ok "the job ends badly: its emergency checkpoint has its time, and no more" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of the workers. end \(--emergency-timeout\)'
 fsfreeze -u "$T/mnt" && frozen=
 finish
 is "the job ends badly: exit status" "$status $(grep -c 'is not on disk' "$ERR")" "143 1"
 is_clean bad
 
 D=$T/well R=$T/mnt/well; mkdir "$D"
-ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --lastwords-timeout=1 "$HERE/persist_worker.py" "$D" "$R" gate 3 2
+ENV="PYTHON_EXEC=$PY" start --standalone --nproc-per-node=2 --ckpt-mem=64M --ckpt-dir="$R" --emergency-timeout=1 "$HERE/persist_worker.py" "$D" "$R" gate 3 2
 wait_for files "$D/at.*" 2
 fsfreeze -f "$T/mnt" && frozen=yes
 : >"$D/go"
 ok "the job ends well: what its script wants on disk is waited for" wait_for holds "$ERR" 'checkpoint: waiting until step 2 is on disk$'
-sleep 2 # longer than --lastwords-timeout
+sleep 2 # longer than --emergency-timeout
 is "the job ends well: as long as that takes" "$(grep -c 'is not on disk' "$ERR")" 0
 kill -TERM "$elrun_pid"
-ok "the job ends well: a signal bounds it" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of SIGTERM \(--lastwords-timeout\)'
+ok "the job ends well: a signal bounds it" wait_for holds "$ERR" 'checkpoint: step 2 is not on disk: it was not written within 1 s of SIGTERM \(--emergency-timeout\)'
 fsfreeze -u "$T/mnt" && frozen=
 finish
 is "the job ends well, but for that: exit status" "$status" 74

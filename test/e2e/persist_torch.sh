@@ -1,5 +1,5 @@
 # A real PyTorch training whose checkpoints are written by the agent: Python's safetensors and PyTorch's own reader of
-# sharded files load them, with the values that the training had, also those of last words.
+# sharded files load them, with the values that the training had, also those of an emergency checkpoint.
 # Seen to fail: two ranks' tensors under one name in the files of one directory.
 . "$(dirname "$0")/../lib/e2e.sh"
 E=$HERE/../../examples/snapshots.py R=$T/ckpt
@@ -10,7 +10,7 @@ wait_for test -s "$T/step.1.13" && kill -KILL "$(tail -1 "$T/step.1.13")"
 finish
 like "a worker is killed: the job fails" "$status" '^(134|137)$' # torch itself may abort when it is told to stop
 S=$(ls -d "$R"/step-* | tail -1)
-like "and its last words are a later step" "${S##*/}" '^step-00000001[2-9]$|^step-00000002'
+like "and its emergency checkpoint is a later step" "${S##*/}" '^step-00000001[2-9]$|^step-00000002'
 "$PY" - "$R/step-000000009" "$S" >"$T/read" 2>"$T/read.err" <<'P'
 import glob, json, sys
 import torch
@@ -29,7 +29,7 @@ for path in sys.argv[1:]:
     other = {k: torch.zeros_like(v) for k, v in mine.items()}
     dcp.load(other, storage_reader=dcp.HuggingFaceStorageReader(path), no_dist=True)
     equal = all(torch.equal(mine[k], other[k]) for k in mine)
-    print(manifest["step"] + 1 == steps.pop() and not steps, same, equal, len(mine) > 30, manifest.get("lastwords", False))
+    print(manifest["step"] + 1 == steps.pop() and not steps, same, equal, len(mine) > 30, manifest.get("emergency", False))
 P
 is "both are read by both, and hold what the ranks had" "$(cat "$T/read")" "True True True True False
 True True True True True"

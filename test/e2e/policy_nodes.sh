@@ -1,4 +1,4 @@
-# --restart-policy with several nodes: the coordinator decides when the round is closed; a node whose worker's last words
+# --restart-policy with several nodes: the coordinator decides when the round is closed; a node whose worker's last output
 # make its hardware suspect is set aside if there are enough others.  Real Python, without torch.
 # Seen to fail: a build whose nodes send no DIGEST (member.c); one that sets nobody aside (round.c).
 . "$(dirname "$0")/../lib/e2e.sh"

@@ -32,13 +32,13 @@ is "what was wanted is on disk" "$(log disk)" "10 True;4 True;8 True;"
 is "and then set aside" "$(disk)" "4 valid, 5 valid, 8 aside, 10 aside"
 
 D=$T/again; mkdir "$D"
-ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-dir="$D/ckpt" --lastwords-timeout=0 \
+ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-dir="$D/ckpt" --emergency-timeout=0 \
     "$HERE/snapshots_back_worker.py" "$D" 4,10/4
 judge "a step that is wanted both times"
 is "is the second one's on disk" "$(disk)" "4 aside, 4 valid, 10 aside"
 
 D=$T/hint; mkdir "$D"
-ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-dir="$D/ckpt" --lastwords-timeout=0 \
+ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --max-restarts=1 --ckpt-dir="$D/ckpt" --emergency-timeout=0 \
     "$HERE/snapshots_back_worker.py" "$D" 2,10/
 hint "one node"
 
@@ -61,7 +61,7 @@ two memory2 / --ckpt-mem=64M
 two disk2 8,10/4 --ckpt-dir="$T/disk2/ckpt"
 is "what was wanted is on disk" "$(log disk)" "10 True;4 True;8 True;"
 is "and then set aside" "$(disk)" "4 valid, 5 valid, 8 aside, 10 aside"
-two hint2 2,10/ --ckpt-dir="$T/hint2/ckpt" --lastwords-timeout=0
+two hint2 2,10/ --ckpt-dir="$T/hint2/ckpt" --emergency-timeout=0
 hint "two nodes"
 killed
 wait_for no_leftovers

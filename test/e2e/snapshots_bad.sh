@@ -89,12 +89,12 @@ is_clean "wrong"
 # A limit on the size of files counts for slots, too: it is told, and ends nobody but those who asked for more.
 PREFIX="prlimit --fsize=1000000:1000000"
 mkdir "$T/fsize"
-ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
+ENV="PYTHON_EXEC=$PY" run --standalone --nproc-per-node=2 --ckpt-mem=64M "$HERE/emergency_worker.py" "$T/fsize" large
 is "slots larger than ulimit -f: exit status" "$status" 1
 like "slots larger than ulimit -f: the worker hears it" "$(cat "$ERR")" "^elrun\.Error: a slot for snapshots of [0-9]+ bytes, more than a file may have here \(ulimit -f, .*: File too large$"
 is_clean "slots larger than ulimit -f"
 PREFIX="prlimit --fsize=20000:20000"
-ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$HERE/words_worker.py" "$T/fsize" large
+ENV="PYTHON_EXEC=$PY" run --standalone --ckpt-mem=64M "$HERE/emergency_worker.py" "$T/fsize" large
 is "no room for the Python package: exit status" "$status" 73
 like "no room for the Python package: one line" "$(cat "$ERR")" "^elrun: .*/py/elrun/[a-z_]+\.py: File too large$"
 PREFIX=

@@ -27,7 +27,7 @@ is "a rank is killed: exit status" "$status" 0
 is "the same result, bit for bit" "$(result_of)" "$want"
 like "it went back to what was in memory" "$(cat "$ERR")" 'going back to step [34]'
 "$ELRUN" ckpt verify --deep "$T/fsdp" >"$T/verify" 2>&1
-is "its last words: pieces of DTensors, and beside them scalars that each rank has" "$? $(grep -c ': valid ' "$T/verify")" "0 1" || note "$(cat "$T/verify")"
+is "its emergency checkpoint: pieces of DTensors, and beside them scalars that each rank has" "$? $(grep -c ': valid ' "$T/verify")" "0 1" || note "$(cat "$T/verify")"
 
 # --- a plain module: the job ends half-way, and the next one goes on from disk
 plain() { # STEPS

@@ -198,7 +198,7 @@ def coordinator_dies(t, rank):
 
 @fault("full disk, agent ends", on_disk, at_gate=True)
 def full_disk_agent_ends(t, rank):
-    """The step at the gate was not wanted on disk, so it would be there as last words; now it cannot."""
+    """The step at the gate was not wanted on disk, so it would be there as an emergency checkpoint; now it cannot."""
     node = t.node_of(rank)
     with full_disk(t, node):
         t.least = t.most = t.stored()[0][0]

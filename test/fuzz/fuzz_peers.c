@@ -172,7 +172,7 @@ static const struct rdzv_settings settings = {.min = 1,
                                               .boundary_wait_ms = 1000,
                                               .restore_timeout_ms = 1000,
                                               .ckpt_store = CKPT_COMMIT_SHARED,
-                                              .lastwords_ms = 1000};
+                                              .emergency_ms = 1000};
 
 static void order(struct rdzv *r, unsigned i, el_usec now)
 {
@@ -183,7 +183,7 @@ static void order(struct rdzv *r, unsigned i, el_usec now)
         says(&m);
     rdzv_order(r, i, now, &m);
     says(&m);
-    if (rdzv_lastwords_word(r, i, &m))
+    if (rdzv_emergency_word(r, i, &m))
         says(&m);
     if (rdzv_restore_word(r, i, &m))
         says(&m);

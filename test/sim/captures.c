@@ -1,6 +1,6 @@
-/* Last words of live workers in the simulated cluster: nodes that hold a step only now and then, and train in step with
- * each other; what each says and copies when the round ends, copies that come to nothing, and what must hold: nobody is
- * held back for longer than is allowed, and what all hold is not given out for a copy. */
+/* Emergency checkpoint of live workers in the simulated cluster: nodes that hold a step only now and then, and train in
+ * step with each other; what each says and copies when the round ends, copies that come to nothing, and what must hold:
+ * nobody is held back for longer than is allowed, and what all hold is not given out for a copy. */
 #include "sim/cluster.h"
 
 #include "coord/rdzv_private.h"
@@ -362,7 +362,7 @@ bool captures_local(struct cluster *c, const struct cluster_item *it, struct mem
 /* The coordinator thinks that a step is held: whoever was there all the time holds it. */
 void captures_check(struct cluster *c)
 {
-    const struct emergency_ckpt *w = &c->r->lastwords;
+    const struct emergency_ckpt *w = &c->r->emergency;
     if (w->state != EMERGENCY_CKPT_IS_OVER || w->step == EMERGENCY_CKPT_NO_STEP || c->captured_round == c->r->number)
         return;
     c->captured_round = c->r->number;

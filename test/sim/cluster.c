@@ -534,7 +534,7 @@ static void set_up(struct cluster *c)
     c->conf.set.allow_fresh = 1;
     c->saves = c->restores && c->n < 40 && el_rng_below(&c->stores, 2);
     c->conf.set.ckpt_store = c->saves ? CKPT_COMMIT_SHARED : CKPT_COMMIT_OFF;
-    c->conf.set.lastwords_ms = c->saves ? 3000 : 0;
+    c->conf.set.emergency_ms = c->saves ? 3000 : 0;
     c->captures = c->saves && el_rng_below(&c->lives, 2);
     bool ranked = cluster_below(c, 3) == 0;
     for (uint32_t i = 0; i < c->n; i++) {

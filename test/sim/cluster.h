@@ -160,7 +160,7 @@ struct cluster_common { /* which steps a node keeps, and says that it has */
 
 enum captures_what { CAPTURES_TELL, CAPTURES_COPIED, CAPTURES_CANNOT, CAPTURES_LATE };
 
-struct cluster_capture { /* last words of live workers */
+struct cluster_capture { /* emergency checkpoint of live workers */
     bool running, over;  /* they are held back; not any more */
     bool out, copying, lost;
     bool dies, fails; /* what comes behind it */

@@ -27,7 +27,7 @@ static void order(struct cluster *c, unsigned member)
     if (m.type == MSG_END && !m.u.end.alone)
         judge_end(c, (unsigned)m.u.end.status);
     net_send(c, conn, false, &m);
-    if (rdzv_lastwords_word(c->r, member, &m))
+    if (rdzv_emergency_word(c->r, member, &m))
         net_send(c, conn, false, &m);
     if (rdzv_restore_word(c->r, member, &m))
         net_send(c, conn, false, &m);

@@ -142,7 +142,7 @@ static void order(struct story *s, int i, bool *any)
     }
     rdzv_order(s->r, s->node[i].member, s->now, &m);
     order_line(s, i, any, &m);
-    if (!rdzv_lastwords_word(s->r, s->node[i].member, &m))
+    if (!rdzv_emergency_word(s->r, s->node[i].member, &m))
         return;
     const struct msg_ckpt_capture *c = &m.u.ckpt_capture;
     put(s, "%s%c: ", *any ? "; " : " -> ", 'a' + i);

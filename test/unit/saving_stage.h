@@ -136,7 +136,7 @@ static inline const char *word(unsigned node)
         switch ((unsigned)m.type) {
         case MSG_CKPT_WRITE:
             n += (size_t)snprintf(told + n, sizeof told - n, "WRITE %lld%s: %s", (long long)m.u.ckpt_write.step,
-                                  m.u.ckpt_write.lastwords ? " lastwords" : "", m.u.ckpt_write.parts);
+                                  m.u.ckpt_write.emergency ? " emergency" : "", m.u.ckpt_write.parts);
             break;
         case MSG_CKPT_FILE:
             n += (size_t)snprintf(told + n, sizeof told - n, "FILE %s %s%s", m.u.ckpt_file.part, m.u.ckpt_file.shard,

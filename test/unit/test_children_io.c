@@ -112,8 +112,8 @@ int main(void)
            "one that has said that it is not");
     is_num(last.unread, 1, "and something that is no line");
     is_num(last.code, 3, "and its status");
-    is_str(run("echo 'last words' >&2", LONG), "silent", "one that says nothing");
-    is_str(end_text, "last words", "but for standard error");
+    is_str(run("echo 'last output' >&2", LONG), "silent", "one that says nothing");
+    is_str(end_text, "last output", "but for standard error");
     is_str(run("exit 7", LONG), "failed", "one with a status");
     is_str(run("kill -SEGV $$", LONG), "crashed", "one that crashes");
     is_num(last.signal, SIGSEGV, "by which signal");

@@ -251,7 +251,7 @@ static void test_own(void)
     is_num(ckpt_commit_writing(s), 12, "one rank has nothing of its own: the step is as good without it");
     is_str(word(0), "WRITE 12: 1=2", "who holds its own part writes it");
     is_str(word(1), "WRITE 12: 0=1", "the other one what both have");
-    is_num(ckpt_commit_live_level(s, 12), EMERGENCY_CKPT_HAS, "for last words, too");
+    is_num(ckpt_commit_live_level(s, 12), EMERGENCY_CKPT_HAS, "for an emergency checkpoint, too");
     says(1, .steps = "11:0-1", .least = 11);
     says(0, .steps = "", .least = 12);
     is_num(ckpt_commit_covered(s), 11, "a node that has nothing of it");
@@ -267,7 +267,7 @@ static void test_own(void)
     says(1, .steps = "12:0", .least = 12, .want = 12);
     is_str(word(0), "WRITE 12: 0=1 1=2", "each node into a directory of its own: what it holds");
     is_str(word(1), "WRITE 12: 0=1", "and no more");
-    is_num(ckpt_commit_live_level(s, 12), EMERGENCY_CKPT_HAS, "for last words, too");
+    is_num(ckpt_commit_live_level(s, 12), EMERGENCY_CKPT_HAS, "for an emergency checkpoint, too");
 
     begin(CKPT_COMMIT_SHARED, 2);
     part_of(0, 0, "m", "all", true);
@@ -460,10 +460,10 @@ static void test_settling(void)
     two_hold("12:0-1", 0);
     ckpt_commit_settle(s, true, EL_SEC(25), now);
     step_on();
-    ok(!ckpt_commit_is_settled(s) && ckpt_commit_writing(s) < 0, "the last words of all are waited for");
+    ok(!ckpt_commit_is_settled(s) && ckpt_commit_writing(s) < 0, "the emergency checkpoint of all is waited for");
     says(0, .steps = "13:0-1 12:0-1", .least = 13, .quiet = true);
     says(1, .steps = "12:0-1", .least = 12, .quiet = true);
-    is_str(word(0), "WRITE 12 lastwords: 1=1 0=2", "then the newest that all have");
+    is_str(word(0), "WRITE 12 emergency: 1=1 0=2", "then the newest that all have");
     now = EL_SEC(25);
     step_on();
     ok(ckpt_commit_is_settled(s), "no longer than the limit");

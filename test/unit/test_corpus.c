@@ -1,4 +1,4 @@
-/* Real last words of real programs (test/data/failures, made with PyTorch 2.13; test/data/quoted.txt, from public
+/* Real last output of real programs (test/data/failures, made with PyTorch 2.13; test/data/quoted.txt, from public
  * threads) and what a person says of each: the class, a follower or not, words that the verdict must hold.  What is
  * tuned and what is held, and how the two are told apart: test/data/README.md.
  * FAILURES_WRITE=1 writes the expect files of the tuned part anew: read the difference before you commit it. */

@@ -1,5 +1,5 @@
-/* Last words of live workers: every way in which up to four of them can stand at three steps, against the rule said in
- * other words; and the single cases that it does not show. */
+/* Emergency checkpoint of live workers: every way in which up to four of them can stand at three steps, against the
+ * rule said in other words; and the single cases that it does not show. */
 #include "snapshot/emergency.h"
 #include "ckpt/layout.h"
 
@@ -448,7 +448,7 @@ static void test_slow_but_alive(void)
     ok(emergency_is_busy(c), "who gives signs of life may copy for long");
     now = EL_SEC(60);
     look();
-    ok(!emergency_is_busy(c) && strstr(emergency_end(c).why, "--lastwords-timeout"), "but not beyond the limit");
+    ok(!emergency_is_busy(c) && strstr(emergency_end(c).why, "--emergency-timeout"), "but not beyond the limit");
     close_all();
 }
 

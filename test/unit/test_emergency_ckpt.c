@@ -1,6 +1,6 @@
-/* Last words over several nodes: every way in which up to four nodes can stand at three steps, with nodes that are
- * lost, silent, have nothing, or cannot do what they said, against the rule said in other words; and the single cases
- * that it does not show. */
+/* Emergency checkpoint over several nodes: every way in which up to four nodes can stand at three steps, with nodes
+ * that are lost, silent, have nothing, or cannot do what they said, against the rule said in other words; and the
+ * single cases that it does not show. */
 #include "coord/emergency_ckpt.h"
 
 #include <stdio.h>

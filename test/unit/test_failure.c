@@ -1,4 +1,5 @@
-/* Who ended a worker, of which class its failure is, and the choice among failures.  Real last words: test_corpus.c. */
+/* Who ended a worker, of which class its failure is, and the choice among failures.  Real last output: test_corpus.c.
+ */
 #include "failure/failure.h"
 #include "lib/tap.h"
 #include "sys/kmsg.h"

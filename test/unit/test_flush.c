@@ -318,7 +318,7 @@ static void test_deferred(void)
     close_all();
 }
 
-static void test_last_words(void)
+static void test_emergency_captured(void)
 {
     open_all(2, false);
     snapshot(0, 1, false), snapshot(1, 1, false);
@@ -326,7 +326,7 @@ static void test_last_words(void)
     snapshot(0, 3, false);
     event((struct slot_table_event){.type = SLOT_TABLE_EV_GONE, .worker = 0});
     event((struct slot_table_event){.type = SLOT_TABLE_EV_GONE, .worker = 1});
-    ok(flush_want_newest(p, true) && next(FLUSH_WRITE, 2) && flush_is_lastwords(p) && sources() == 3,
+    ok(flush_want_newest(p, true) && next(FLUSH_WRITE, 2) && flush_is_emergency(p) && sources() == 3,
        "all workers have died: the newest step that both had is written");
     ok(!flush_want_newest(p, true), "once");
     flush_done(p, true, -1);
@@ -364,7 +364,7 @@ static void test_promises(void)
     ok(next(FLUSH_WRITE, 5) && flush_is_promised(p), "the job goes back, and its script wants that step: a promise");
     flush_done(p, false, -1);
     snapshot(0, 6, false);
-    ok(flush_want_newest(p, true) && next(FLUSH_WRITE, 6) && !flush_is_promised(p), "last words: none");
+    ok(flush_want_newest(p, true) && next(FLUSH_WRITE, 6) && !flush_is_promised(p), "emergency checkpoint: none");
     flush_done(p, true, -1);
     close_all();
 
@@ -489,7 +489,7 @@ int main(void)
     test_queue();
     test_unmet();
     test_deferred();
-    test_last_words();
+    test_emergency_captured();
     test_promises();
     unsigned bad = 0;
     for (uint64_t s = 0; s < 2000; s++)

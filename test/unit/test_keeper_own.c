@@ -202,7 +202,7 @@ static void test_own_moved(void)
     ok(!found(SLOT_TABLE_DO_LOAD) && offered(0), "as it does for what it has written as such");
 }
 
-/* The step is one that not all nodes held, as with last words: what they do hold stays. */
+/* The step is one that not all nodes held, as with an emergency checkpoint: what they do hold stays. */
 static void test_own_moved_beyond(void)
 {
     static const uint64_t there[2] = {8192, 50};

@@ -31,7 +31,7 @@ static struct manifest sample(struct manifest_file files[2], struct manifest_par
                              .nonce = "n0nce",
                              .lineage = 0xfedcba9876543210u,
                              .world = 16,
-                             .lastwords = true,
+                             .emergency = true,
                              .layout_id = "L1",
                              .created = 1790000000,
                              .consumed_samples = 123456789012,
@@ -70,7 +70,7 @@ static void test_round(void)
     struct el_buf out = EL_BUF_INIT(&mem, 0), again = EL_BUF_INIT(&mem, 0);
     struct el_err e = {0};
     ok(manifest_put(&m, &out, &e) == 0 && manifest_read(&r, &mem, out.v, out.len, &e) == 0, e.text);
-    ok(r.step == 1200 && r.lastwords && r.world == 16 && r.consumed_samples == 123456789012 && r.version == 1,
+    ok(r.step == 1200 && r.emergency && r.world == 16 && r.consumed_samples == 123456789012 && r.version == 1,
        "numbers");
     ok(strcmp(r.run_id, "job \"a\"") == 0 && strcmp(r.epoch, "7.ab12.3") == 0 && strcmp(r.nonce, "n0nce") == 0 &&
            strcmp(r.layout_id, "L1") == 0 && !*r.sig && r.lineage == m.lineage,

@@ -365,7 +365,7 @@ static void test_host_is_told(void)
 }
 
 /* What the workers hold is copied until the shell says that it is over, but not beyond the limit of silence. */
-static void test_last_words_first(void)
+static void test_emergency_first(void)
 {
     struct msg over = {.type = MSG_CKPT_CAPTURE,
                        .u.ckpt_capture = {.number = 1, .coord = 9, .what = EMERGENCY_CKPT_OVER}};
@@ -394,9 +394,9 @@ static void test_last_words_first(void)
                             : "1.000 stand -> CKPT_STAND | running\n"
                               "1.001 CKPT_CAPTURE -> words | running\n"
                               "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s, fenced | stopping\n",
-                 how == 0   ? "a round that is over while last words are copied: these first"
-                 : how == 1 ? "last words that never end: until the others may have the ranks"
-                            : "last words that are over are not waited for");
+                 how == 0   ? "a round that is over while an emergency checkpoint is copied: these first"
+                 : how == 1 ? "an emergency checkpoint that never ends: until the others may have the ranks"
+                            : "an emergency checkpoint that is over is not waited for");
     }
 }
 
@@ -635,7 +635,7 @@ int main(void)
     test_late_knock();
     test_latecomer();
     test_host_is_told();
-    test_last_words_first();
+    test_emergency_first();
     test_told_with_link();
     test_no_knock();
     test_stop_unknown();

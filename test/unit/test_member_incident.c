@@ -44,7 +44,7 @@ static void test_late(void)
 }
 
 /* Without a link they are kept: HELLO says that this node is not done, so that its round is not closed before. */
-static void test_last_words(void)
+static void test_emergency_captured(void)
 {
     struct msg msg;
     running(1, 2);
@@ -162,7 +162,7 @@ int main(void)
 {
     test_incidents();
     test_late();
-    test_last_words();
+    test_emergency_captured();
     test_told_anew();
     test_clock();
     test_burst();

@@ -430,7 +430,7 @@ static void test_hidden(void)
     struct test_case k = {.nproc = 2, .shown = "0", .script = "readlink /proc/self/fd/1; echo err$RANK >&2"};
     const char *r = go(&k, -1, -1), *err = slurp(in_base("err"), NULL);
     ok(has(err, "err0") && !strstr(err, "err1"), "a rank that is not shown is not seen");
-    ok(has(r, "tail 1 out NULL_DEVICE") && has(r, "tail 1 err READ 5 err1"), "but its last words are known");
+    ok(has(r, "tail 1 out NULL_DEVICE") && has(r, "tail 1 err READ 5 err1"), "but its last output is known");
 }
 
 static void test_terminal(void)

@@ -396,7 +396,7 @@ static void test_lineage_ahead(void)
     is_num(slot_table_cover(k, 5, slot_table_lineage(k, 5)), SLOT_TABLE_COVERED, "now it has");
 }
 
-/* Last words of that script: what is live does not go with what is left of a round before. */
+/* Emergency checkpoint of that script: what is live does not go with what is left of a round before. */
 static void test_lineage_of_captures(void)
 {
     const enum slot_table_live live[] = {SLOT_TABLE_LIVE_IS};

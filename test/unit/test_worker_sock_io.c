@@ -302,7 +302,7 @@ static void test_wrong(void)
     for (unsigned i = 0; i < 3; i++)
         say(fd, &begin);
     worker_sock_finish(s, 0);
-    is_str(told, "0:SNAP_BEGIN 0:SNAP_BEGIN 0:SNAP_BEGIN 0:gone ", "a dead worker's last words are all heard at once");
+    is_str(told, "0:SNAP_BEGIN 0:SNAP_BEGIN 0:SNAP_BEGIN 0:gone ", "a dead worker's last output is all heard at once");
     close(fd);
 }
 

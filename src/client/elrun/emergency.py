@@ -211,7 +211,7 @@ class Emergency:
         while True:
             try:
                 kind, _, body = unpack(self.sock.recv(PACKET_MAX))
-                if kind == "LASTWORDS":
+                if kind == "EMERGENCY":
                     self.busy = True
                     self._answer(body["slot"], body["step"], body.get("slot_bytes", 0))
                 elif kind == "DONE":

@@ -18,7 +18,7 @@ _HEAD = struct.Struct("<IHHII")
 TYPES = {
     "HELLO": 1, "DECLARE": 2, "GRANT": 3, "SNAP_BEGIN": 4, "SNAP_SLOT": 5, "SNAP_COMMIT": 6, "SNAP_ACK": 7,
     "SNAP_ABORT": 8, "EVENT": 9, "RESTORE_QUERY": 10, "RESTORE_OFFER": 11, "RESTORE_DONE": 12,
-    "LASTWORDS": 14, "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27,
+    "EMERGENCY": 14, "REFUSED": 15, "DONE": 16, "NOTICE": 24, "AT_BOUNDARY": 25, "WELCOME": 26, "PART": 27,
     "CAPTURED": 29, "FAILING": 30, "RESERVE": 31, "NOTE": 32,
 }
 _NAMES = {number: name for name, number in TYPES.items()}

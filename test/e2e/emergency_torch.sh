@@ -1,4 +1,4 @@
-# Last words of a real PyTorch training (DDP over gloo, a snapshot every ten steps): after a failure it goes on from the step
+# Emergency checkpoint of a real PyTorch training (DDP over gloo, a snapshot every ten steps): after a failure it goes on from the step
 # before, captured from the ranks that live, and ends bit for bit like one without a fault; also where the buffers of a
 # module and the random numbers had moved on since, and where each rank has pieces of the parameters alone (FSDP2).
 # Seen to fail: a capture of the buffers, or of the random numbers, as they are at that moment ("raised"); one that does not
@@ -23,7 +23,7 @@ is_clean killed
 
 train outside
 is "parameters were changed outside of ck.update(): the snapshot" "$(went_back)" "None 10 None 10 "
-like "it is said which" "$(grep 'last words' "$ERR")" '0\.bias was changed outside of ck\.update\(\)'
+like "it is said which" "$(grep 'emergency checkpoint' "$ERR")" '0\.bias was changed outside of ck\.update\(\)'
 
 train own
 want0=$(result_of 0) want1=$(result_of 1)
@@ -33,11 +33,11 @@ is "a rank's script fails: also what it alone held is captured" "$(went_back)" "
 is "the same result and random numbers, bit for bit" "$status $(result_of 0) $(result_of 1)" "0 $want0 $want1"
 is_clean raised
 
-train fsdp2_plain words_fsdp2.py
+train fsdp2_plain emergency_fsdp2.py
 want0=$(result_of 0) want1=$(result_of 1)
 is "pieces of FSDP2: exit status" "$status" 0
 unlike "each rank has its own" "$want0" "^$want1\$"
-train fsdp2_raised words_fsdp2.py
+train fsdp2_raised emergency_fsdp2.py
 is "a rank's script fails: both go on from the pieces of the step before" "$(went_back)" "None 5 None 5 "
 is "the same pieces and random numbers, bit for bit" "$status $(result_of 0) $(result_of 1)" "0 $want0 $want1"
 is_clean fsdp2

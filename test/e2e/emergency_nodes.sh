@@ -1,4 +1,4 @@
-# Last words of workers that live, over several nodes: the agents hold their workers back, the coordinator finds the newest
+# Emergency checkpoint of workers that live, over several nodes: the agents hold their workers back, the coordinator finds the newest
 # step that all could go back to, and it is copied before anybody is stopped.
 # Seen to fail: agents that hold nobody back ("one" and all that capture something); a coordinator that does not allow the
 # step that others are in ("behind"), counts nodes of which nothing is left ("memory"), and no limit of its own ("deaf").
@@ -18,7 +18,7 @@ job() {
 }
 node() { # I
     OUT=$D/out.$1 ERR=$D/err.$1 ENV="PYTHON_EXEC=$PY"
-    start $(echo "$OPTIONS" | sed "s/@/$1/") --node-rank="$1" "$HERE/words_worker.py" "$D/w" "$mode"
+    start $(echo "$OPTIONS" | sed "s/@/$1/") --node-rank="$1" "$HERE/emergency_worker.py" "$D/w" "$mode"
     eval "node_$1=$elrun_pid"
 }
 ends() { # STATUS NODE...: each of these
@@ -30,7 +30,7 @@ ends() { # STATUS NODE...: each of these
 }
 went_back() { cat "$D"/w/log.* | sed -n 's/^1 \([0-9]*\) /\1:/p' | tr '\n' ' '; }
 right() { cat "$D"/w/log.* | sed -n 's/^end //p' | sort | uniq -c | tr -s ' '; }
-said() { sed -n "s/.*job $name: \(last words: .*\)/\1/p" "$T/store" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
+said() { sed -n "s/.*job $name: \(emergency checkpoint: .*\)/\1/p" "$T/store" | sed 's/: [0-9.]* MiB in [0-9.]* s$//'; }
 list() { "$ELRUN" ckpt ls "$D/${1:-ckpt}" --json | "$PY" -c '
 import json, sys
 for x in json.load(sys.stdin)["checkpoints"]:
@@ -41,14 +41,14 @@ job one one 2 2
 ends 0 0 1
 is "one: a worker is killed, none of the others' step is lost" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 is "one: and the training ends as it should" "$(right)" " 4 90 True"
-is "one: it is said, each live rank has pieces of its own" "$(said)" "last words: step 6 is captured from 3 live workers of 2 nodes"
+is "one: it is said, each live rank has pieces of its own" "$(said)" "emergency checkpoint: step 6 is captured from 3 live workers of 2 nodes"
 
 job raise raise 2 2
 ends 0 0 1
 is "raise: a script fails, each rank has a shard of its own: its own state is captured, too" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 is "raise: it ends as it should" "$(right)" " 4 90 True"
 
-is "raise: why it stops is said before what came of it" "$(grep -oE 'job raise: (round 1 stops|last words)' "$T/store" | cut -d' ' -f3- | tr '\n' ';')" "round 1 stops;last words;"
+is "raise: why it stops is said before what came of it" "$(grep -oE 'job raise: (round 1 stops|emergency checkpoint)' "$T/store" | cut -d' ' -f3- | tr '\n' ';')" "round 1 stops;emergency checkpoint;"
 
 job both both 2 1 --max-restarts=0 --ckpt-dir="$T/both/ckpt"
 ends 1 0 1
@@ -70,21 +70,21 @@ is "shard: what the dead one alone held: the snapshot" "$(went_back)" "0:0 0 1:0
 job memory one 2 1
 ends 0 0 1
 is "memory: all workers of a node are dead, and nothing is written: the snapshot" "$(went_back)" "0:0 0 1:0 0 "
-like "memory: why" "$(said)" "^last words: nothing newer is captured, the snapshot of step 0 counts: step 6 cannot be had by all: .* has no live worker that could be asked$"
+like "memory: why" "$(said)" "^emergency checkpoint: nothing newer is captured, the snapshot of step 0 counts: step 6 cannot be had by all: .* has no live worker that could be asked$"
 
 job disk one 3 1 --ckpt-dir="$T/disk/ckpt"
 ends 0 0 1 2
 is "disk: all workers of a node are dead, and others hold the same: it has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 "
-is "disk: where it is" "$(list)" "6 valid lastwords latest"
+is "disk: where it is" "$(list)" "6 valid emergency latest"
 
 job own raise 2 2 --ckpt-dir="$T/own/ckpt.@" --ckpt-store=local
 ends 0 0 1
-is "own: a directory for each node: the same step in both" "$(went_back) $(list ckpt.0) $(list ckpt.1)" "0:6 60 1:6 60 2:6 60 3:6 60  6 valid lastwords latest 6 valid lastwords latest"
+is "own: a directory for each node: the same step in both" "$(went_back) $(list ckpt.0) $(list ckpt.1)" "0:6 60 1:6 60 2:6 60 3:6 60  6 valid emergency latest 6 valid emergency latest"
 
 job tensors one 2 1 --ckpt-dir="$T/tensors/ckpt.@" --ckpt-store=local --ckpt-layout=megatron
 ends 0 0 1
 like "tensors: a layout in which parts of tensors are never on disk: the snapshot" "$(went_back) $(said)" \
-    "^0:0 0 1:0 0  last words: nothing newer is captured, the snapshot of step 0 counts: step 6 cannot be had by all: "
+    "^0:0 0 1:0 0  emergency checkpoint: nothing newer is captured, the snapshot of step 0 counts: step 6 cannot be had by all: "
 
 job hang hang 2 2 --hang-timeout=4
 ends 0 0 1
@@ -97,17 +97,17 @@ ends 143 1
 ends 0 0
 is "term: a node is told to leave, the other goes on from what all held" "$(went_back)" "0:6 60 1:6 60 "
 
-job silent silent 2 2 --lastwords-timeout=1
+job silent silent 2 2 --emergency-timeout=1
 ends 0 0 1
 is "silent: a holder of what others hold, too, does not answer: they do" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
 
-job mute mute 2 2 --lastwords-timeout=1
+job mute mute 2 2 --emergency-timeout=1
 ends 0 0 1
 is "mute: what it alone holds: the snapshot" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
 # Whichever time-out is over first, the coordinator's or that of the rank which ends.
 like "mute: why" "$(said)" "step 6 (was not copied in time|of rank [0-9] is held by nobody: it has ended, or cannot be asked)"
 
-job deaf leave 2 2 --lastwords-timeout=2 --shutdown-timeout=1
+job deaf leave 2 2 --emergency-timeout=2 --shutdown-timeout=1
 wait_for files "$D/w/ready.*" 4
 kill -STOP "$(cat "$D/w/ready.2")" "$(cat "$D/w/ready.3")"
 kill -KILL "$(cat "$D/w/ready.0")"
@@ -120,15 +120,15 @@ ends 0 0 1
 is "inside: a script fails in the middle of a step that others end: no node has one that all have" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
 like "inside: why" "$(said)" "nothing newer is captured, the snapshot of step 0 counts: .*: step 7 of rank [0-3] is held by nobody"
 
-job off one 2 2 --lastwords-timeout=0
+job off one 2 2 --emergency-timeout=0
 ends 0 0 1
-is "off: --lastwords-timeout=0: nothing is captured" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
+is "off: --emergency-timeout=0: nothing is captured" "$(went_back)" "0:0 0 1:0 0 2:0 0 3:0 0 "
 
 job stopped leave 2 2 --ckpt-dir="$T/stopped/ckpt"
 wait_for files "$D/w/ready.*" 4
 kill -STOP "$node_1"
 kill -KILL "$(cat "$D/w/ready.0")"
-wait_for holds "$D/err.0" "step 6 .*is on disk|last words: step 6"
+wait_for holds "$D/err.0" "step 6 .*is on disk|emergency checkpoint: step 6"
 kill -CONT "$node_1"
 ends 0 0 1
 is "stopped: an agent stands still: what the others hold is enough, and it comes back to that" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
@@ -140,7 +140,7 @@ touch "$D/w/go"
 node 1
 ends 0 0 1
 is "gone: a node dies while it copies: another one in its place has it from disk" "$(went_back)" "0:6 60 1:6 60 2:6 60 3:6 60 "
-is "gone: of whom there is nothing in it" "$(said)" "last words: step 6 is captured from 2 live workers of 1 node, nothing of 1 lost node"
+is "gone: of whom there is nothing in it" "$(said)" "emergency checkpoint: step 6 is captured from 2 live workers of 1 node, nothing of 1 lost node"
 
 job lost slow 2 2
 wait_for files "$D/w/copies.*" 2

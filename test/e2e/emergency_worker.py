@@ -1,7 +1,7 @@
-"""A worker that takes its steps in ck.update() and a snapshot of the first one only, for words.sh: what is newer can come
+"""A worker that takes its steps in ck.update() and a snapshot of the first one only, for emergency.sh: what is newer can come
 from live workers alone.
 
-words_worker.py FOLDER MODE: each attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK.  At step 7 of the first
+emergency_worker.py FOLDER MODE: each attempt appends "ATTEMPT RANK RESTORED COUNT" to FOLDER/log.RANK.  At step 7 of the first
 attempt happens what MODE says."""
 import atexit
 import os

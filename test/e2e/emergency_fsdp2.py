@@ -1,6 +1,6 @@
 """A training whose parameters are pieces (FSDP2: fully_shard, DTensor), of which each rank alone holds its own, with a
-snapshot of its first step only, for words_torch.sh: rank 1 raises at step 6 of the first attempt, if MODE is "raised".
-words_fsdp2.py FOLDER MODE: each attempt appends the step that it goes back to to FOLDER/log.RANK, and its result at the end."""
+snapshot of its first step only, for emergency_torch.sh: rank 1 raises at step 6 of the first attempt, if MODE is "raised".
+emergency_fsdp2.py FOLDER MODE: each attempt appends the step that it goes back to to FOLDER/log.RANK, and its result at the end."""
 import os
 import sys
 

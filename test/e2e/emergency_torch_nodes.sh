@@ -1,11 +1,11 @@
-# Last words of a real PyTorch training over two nodes (DDP over gloo, a snapshot every ten steps): a rank is killed, and all
+# Emergency checkpoint of a real PyTorch training over two nodes (DDP over gloo, a snapshot every ten steps): a rank is killed, and all
 # go on from the step before, which the ranks that live were captured at, bit for bit as without a fault; from memory, and
 # where all ranks of a node are gone from disk.
 # Then FSDP2 with a directory for each node: the half of the tensors that is in it is whole, and a second job goes on from there.
 # Seen to fail: agents that hold nobody back ("killed", "disk"), a half that is called incomplete ("own").
 . "$(dirname "$0")/../lib/e2e.sh"
 . "$(dirname "$0")/../lib/coordinator.sh"
-SCRIPT=words_torch.py CKPT= ENDS=0
+SCRIPT=emergency_torch.py CKPT= ENDS=0
 train() { # NAME MODE WORKERS-PER-NODE OPTIONS...
     D=$T/$1 name=$1 mode=$2 each=$3; mkdir -p "$D"; shift 3
     for i in 0 1; do
@@ -37,7 +37,7 @@ train disk killed 1 --ckpt-dir="$T/disk/ckpt"
 is "disk: a node without a rank that lives has it from disk" "$(went_back)" "None 16 None 16 "
 is "disk: the same results, bit for bit" "$(results)" "$want"
 
-SCRIPT=words_fsdp2.py
+SCRIPT=emergency_fsdp2.py
 train pieces none 1
 want=$(results)
 CKPT=$T/own.ckpt ENDS=1

@@ -1,10 +1,10 @@
-/* Stories of the coordinator core: last words of live workers, and what the end of a round waits for. */
+/* Stories of the coordinator core: emergency checkpoint of live workers, and what the end of a round waits for. */
 #include "sim/words.h"
 
-static void begin_with(unsigned nodes, unsigned min, unsigned lastwords_ms, enum ckpt_commit_store store)
+static void begin_with(unsigned nodes, unsigned min, unsigned emergency_ms, enum ckpt_commit_store store)
 {
     story_init(&s, min, nodes);
-    s.conf.set.lastwords_ms = lastwords_ms;
+    s.conf.set.emergency_ms = emergency_ms;
     s.conf.set.ckpt_store = store;
     s.quiet = true;
     story_begin(&s);
@@ -141,9 +141,9 @@ static void test_disk_time(void)
     FAIL(5000, 'a', 1);
     stands(5001, 'a', 1, "7:c 4:h", 7);
     U(11000);
-    is_num(s.r->lastwords.state, EMERGENCY_CKPT_AGREEING, "with a disk half of the time is for live workers");
+    is_num(s.r->emergency.state, EMERGENCY_CKPT_AGREEING, "with a disk half of the time is for live workers");
     U(11002);
-    is_num(s.r->lastwords.state, EMERGENCY_CKPT_IS_OVER, "and not more");
+    is_num(s.r->emergency.state, EMERGENCY_CKPT_IS_OVER, "and not more");
     ALL(11500, "ab", STOPPED);
     is_num(s.r->stop_until, EL_MS(11500) + EL_SEC(6) + EL_SEC(1), "what is left of it is for the disk");
     s.text[0] = 0;

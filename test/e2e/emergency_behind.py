@@ -1,4 +1,4 @@
-"""words_behind.py FOLDER: attempt N changes something outside of ck.update() in the way of MODES[N], and fails; it appends
+"""emergency_behind.py FOLDER: attempt N changes something outside of ck.update() in the way of MODES[N], and fails; it appends
 "MODE: STEPS" to FOLDER/log, how many steps behind its first one the next attempt goes on from."""
 import os
 import sys

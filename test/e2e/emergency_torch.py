@@ -1,5 +1,5 @@
-"""A PyTorch training with a snapshot every ten steps, for words_torch.sh: rank 1 fails at step 17 of the first attempt, as
-MODE says.  words_torch.py FOLDER MODE: each attempt appends the step that it goes back to to FOLDER/log.RANK, and its
+"""A PyTorch training with a snapshot every ten steps, for emergency_torch.sh: rank 1 fails at step 17 of the first attempt, as
+MODE says.  emergency_torch.py FOLDER MODE: each attempt appends the step that it goes back to to FOLDER/log.RANK, and its
 result at the end.  STATE_DEVICE: where the model lives."""
 import os
 import signal
