@@ -46,7 +46,7 @@ int agents_find(struct agents *a, struct el_err *e)
 
 struct control_client *agents_ask(const char *path, bool save, el_usec limit, struct el_err *e)
 {
-    struct msg m = {.type = MSG_CKPT_ASK, .u.ckpt_ask = {.save = save}};
+    struct msg m = {.type = MSG_CKPT_QUERY, .u.ckpt_query = {.save = save}};
     struct control_client *c = control_client_open_agent(path, limit, e);
     if (c && control_client_send(c, &m, e) == 0)
         return c;

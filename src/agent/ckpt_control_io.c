@@ -201,7 +201,7 @@ static void save(struct ckpt_asks *c, struct asker *who)
 
 static void on_ask(void *ctx, struct asker *who, const struct msg *m)
 {
-    if (m->u.ckpt_ask.save)
+    if (m->u.ckpt_query.save)
         save(ctx, who);
     else
         send_all(ctx, who);

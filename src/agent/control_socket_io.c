@@ -112,13 +112,13 @@ static size_t take_one(struct asker *a)
         return 0;
     if (m.type == MSG_NONE) {
         conn_send(&a->conn, MSG_PREAMBLE, MSG_PREAMBLE_SIZE);
-    } else if (m.type == MSG_CKPT_ASK) {
+    } else if (m.type == MSG_CKPT_QUERY) {
         a->asked = true;
         a->until = EL_NEVER;
         control_socket_rearm(a->asks);
         a->asks->ops.ask(a->asks->ctx, a, &m);
     } else {
-        el_fail(&e, EL_EXIT_PROTOCOL, "%s: an agent answers CKPT_ASK here", msg_name(m.type));
+        el_fail(&e, EL_EXIT_PROTOCOL, "%s: an agent answers CKPT_QUERY here", msg_name(m.type));
         control_socket_refuse(a, &e);
     }
     msg_release(&m);

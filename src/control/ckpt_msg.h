@@ -42,7 +42,7 @@ enum ckpt_commit_at {
     F(T, STR, part, CKPT_COMMIT_NAME_MAX, 1)                                                                           \
     F(T, STR, shard, CKPT_COMMIT_NAME_MAX, 0)                                                                          \
     F(T, BOOL, own, 0, 0) /* of a rank alone: written if it is held, and not missed if it is not */
-#define MSG_ckpt_held_FIELDS(F, T)                                                                                     \
+#define MSG_ckpt_state_FIELDS(F, T)                                                                                    \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, list, INT64_MAX, 1)                                                                                      \
     F(T, INT, parts, CKPT_COMMIT_PARTS_MAX, 1) /* in the list; -1: not all workers have declared theirs */             \
@@ -74,7 +74,7 @@ enum ckpt_commit_at {
 
 /* Emergency checkpoint (emergency_ckpt.h): "12:c,h0-3,c5 11:h,h0-7": each step, whether the node's workers could all
  * read it, and, with a letter of the same meaning, the parts of its list. */
-#define MSG_ckpt_stand_FIELDS(F, T)                                                                                    \
+#define MSG_emergency_state_FIELDS(F, T)                                                                               \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, serial, INT64_MAX, 1) /* counts what the node has said in this round */                                  \
     F(T, NUM, list, INT64_MAX, 0)   /* of its parts; 0: there is none */                                               \
@@ -93,7 +93,7 @@ enum ckpt_commit_at {
 #define MSG_ckpt_capture_FIELDS(F, T)                                                                                  \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, what, EMERGENCY_CKPT_WHATS - 1, 0)                                                                       \
-    F(T, NUM, heard, INT64_MAX, 0) /* serial of the CKPT_STAND that it answers; 0: of none */                          \
+    F(T, NUM, heard, INT64_MAX, 0) /* serial of the EMERGENCY_STATE that it answers; 0: of none */                     \
     F(T, INT, limit, MSG_STEP_MAX, 1)                                                                                  \
     F(T, INT, step, MSG_STEP_MAX, 1)                                                                                   \
     F(T, INT, kept, MSG_STEP_MAX, 1)

@@ -33,8 +33,8 @@ static const struct msg_row *msg_row_of(unsigned type)
 
 const char *msg_name(unsigned type)
 {
-    if (type == MSG_BEAT || type == MSG_BEAT_REPLY)
-        return type == MSG_BEAT ? "BEAT" : "BEAT_REPLY";
+    if (type == MSG_HEARTBEAT || type == MSG_HEARTBEAT_ACK)
+        return type == MSG_HEARTBEAT ? "HEARTBEAT" : "HEARTBEAT_ACK";
     const struct msg_row *row = msg_row_of(type);
     return row ? row->name : NULL;
 }
@@ -72,7 +72,7 @@ static uint64_t msg_get_le(const unsigned char *from, unsigned bytes)
     return v;
 }
 
-static int put_beat(struct el_buf *out, const struct msg_beat *beat)
+static int put_beat(struct el_buf *out, const struct msg_heartbeat *beat)
 {
     unsigned char body[16];
     msg_put_le(body, beat->time, 8);
@@ -83,13 +83,13 @@ static int put_beat(struct el_buf *out, const struct msg_beat *beat)
 int msg_encode(const struct msg *m, struct el_buf *out)
 {
     const struct msg_row *row = msg_row_of(m->type);
-    bool beat = m->type == MSG_BEAT || m->type == MSG_BEAT_REPLY;
+    bool beat = m->type == MSG_HEARTBEAT || m->type == MSG_HEARTBEAT_ACK;
     assert(row || beat);
     size_t start = out->len;
     unsigned char head[MSG_HEAD_SIZE] = {0};
     int bad = el_buf_put(out, head, sizeof head);
     if (!bad)
-        bad = beat ? put_beat(out, &m->u.beat) : el_fields_put(out, row->fields, &m->u);
+        bad = beat ? put_beat(out, &m->u.heartbeat) : el_fields_put(out, row->fields, &m->u);
     size_t size = out->len - start;
     if (bad || size > MSG_FRAME_MAX) {
         out->len = start;
@@ -97,7 +97,7 @@ int msg_encode(const struct msg *m, struct el_buf *out)
     }
     msg_put_le(head, size - 4, 4);
     head[4] = MSG_VERSION;
-    head[5] = beat ? (unsigned char)m->u.beat.view : 0;
+    head[5] = beat ? (unsigned char)m->u.heartbeat.view : 0;
     msg_put_le(head + 6, (uint64_t)m->type, 2);
     memcpy(out->v + start, head, sizeof head);
     return 0;
@@ -109,7 +109,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
                     struct el_err *e)
 {
     const struct msg_row *row = msg_row_of(type);
-    bool beat = type == MSG_BEAT || type == MSG_BEAT_REPLY;
+    bool beat = type == MSG_HEARTBEAT || type == MSG_HEARTBEAT_ACK;
     out->type = (enum msg_type)type;
     if (flags >= (beat ? MSG_VIEWS : 1))
         return el_fail(e, EL_EXIT_PROTOCOL, "flags 0x%02x have no meaning with message type %u", flags, type);
@@ -122,7 +122,7 @@ static int get_body(unsigned type, unsigned flags, const unsigned char *body, si
         return el_fail(e, EL_EXIT_PROTOCOL, "message type %u is not known to protocol version %u", type, MSG_VERSION);
     if (n != 16)
         return el_fail(e, EL_EXIT_PROTOCOL, "%s of %zu bytes, 16 expected", msg_name(type), n);
-    out->u.beat = (struct msg_beat){msg_get_le(body, 8), msg_get_le(body + 8, 8), (enum msg_view)flags};
+    out->u.heartbeat = (struct msg_heartbeat){msg_get_le(body, 8), msg_get_le(body + 8, 8), (enum msg_view)flags};
     return 0;
 }
 

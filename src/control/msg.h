@@ -155,12 +155,12 @@
     MSG_ROUND(F, T)                                                                                                    \
     F(T, STR, addr, MSG_ADDR_MAX, 0) /* "": this host, by the address at which the coordinator is reached */           \
     F(T, NUM, port, 65535, 1)
-#define MSG_no_store_FIELDS(F, T)    MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_no_knock_FIELDS(F, T)    MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_started_FIELDS(F, T)     MSG_ROUND(F, T)
-#define MSG_aware_FIELDS(F, T)       MSG_ROUND(F, T)
-#define MSG_at_boundary_FIELDS(F, T) MSG_ROUND(F, T) F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */
-#define MSG_live_FIELDS(F, T)                                                                                          \
+#define MSG_no_store_FIELDS(F, T)     MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_lease_failed_FIELDS(F, T) MSG_ROUND(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_started_FIELDS(F, T)      MSG_ROUND(F, T)
+#define MSG_subscribed_FIELDS(F, T)   MSG_ROUND(F, T)
+#define MSG_at_boundary_FIELDS(F, T)  MSG_ROUND(F, T) F(T, NUM, ask, MSG_ASKS_MAX, 1) /* NOTICE's */
+#define MSG_step_report_FIELDS(F, T)                                                                                   \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, ask, MSG_ASKS_MAX, 1)  /* NOTICE's */                                                                    \
     F(T, INT, step, MSG_STEP_MAX, 1) /* the highest that a worker here has begun, -1: none */                          \
@@ -221,7 +221,7 @@
     F(T, BOOL, more, 0, 1)             /* false: the node is done with this stage */
 
 /* coord/restore.h */
-#define MSG_ckpt_stock_FIELDS(F, T)                                                                                    \
+#define MSG_ckpt_inventory_FIELDS(F, T)                                                                                \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, NUM, attempt, INT64_MAX, 1)                                                                                   \
     F(T, STR, steps, RESTORE_LIST_MAX, 0) /* that all workers of the node could read, newest first: "12@9f3a 8@77",    \
@@ -239,7 +239,7 @@
     F(T, STR, text, RESTORE_WHY_MAX, 0) /* what it has and cannot read, or take */
 
 /* --- a coordinator to an agent: orders, then the rest --- */
-#define MSG_park_FIELDS(F, T)                                                                                          \
+#define MSG_wait_FIELDS(F, T)                                                                                          \
     MSG_ROUND(F, T)                  /* the last round of the job */                                                   \
     F(T, STR, text, MSG_TEXT_MAX, 1) /* what is waited for */
 #define MSG_open_store_FIELDS(F, T) MSG_ROUND(F, T) F(T, HEX, token, 0, 1)
@@ -276,7 +276,7 @@
     F(T, STR, text, MSG_TEXT_MAX, 1)                                                                                   \
     F(T, NUM, wait_ms, MSG_MS_MAX, 1)                                                                                  \
     F(T, NUM, why, NOTICE_WHYS - 1, 0)   /* enum notice_why */                                                         \
-    F(T, NUM, ask, MSG_ASKS_MAX, 0)      /* counts how often the boundary was set anew; LIVE answers */                \
+    F(T, NUM, ask, MSG_ASKS_MAX, 0)      /* counts how often the boundary was set anew; STEP_REPORT answers */         \
     F(T, INT, boundary, MSG_STEP_MAX, 2) /* the last step of the round; -1: not known before all have answered */
 #define MSG_end_FIELDS(F, T)                                                                                           \
     F(T, NUM, status, 255, 1)                                                                                          \
@@ -324,8 +324,8 @@
     F(T, HEX, lineage, 0, 0)              /* of that step */                                                           \
     F(T, BOOL, fresh, 0, 0)               /* … and that is right: begin at the beginning */                          \
     F(T, STR, text, MSG_TEXT_MAX, 0)
-#define MSG_hold_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
-#define MSG_goodbye_FIELDS(F, T)                                                                                       \
+#define MSG_keep_FIELDS(F, T) F(T, STR, text, MSG_TEXT_MAX, 1)
+#define MSG_leave_ack_FIELDS(F, T)                                                                                     \
     F(T, STR, text, MSG_TEXT_MAX, 0)                                                                                   \
     F(T, NUM, wait_ms, MSG_MS_MAX, 0) /* so long this node's workers may be on their way to a step boundary */
 #define MSG_report_FIELDS(F, T)                                                                                        \
@@ -354,13 +354,13 @@
     F(T, BOOL, more, 0, 1)
 
 /* --- between the agents of a round: knock and lease --- */
-#define MSG_knock_FIELDS(F, T)                                                                                         \
+#define MSG_lease_request_FIELDS(F, T)                                                                                 \
     F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
     MSG_ROUND(F, T)                                                                                                    \
     F(T, HEX, token, 0, 1)                                                                                             \
     F(T, NUM, group_rank, MSG_NODES_MAX - 1, 1)
-#define MSG_knock_ok_FIELDS(F, T)   MSG_ROUND(F, T)
-#define MSG_round_over_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_lease_granted_FIELDS(F, T) MSG_ROUND(F, T)
+#define MSG_round_over_FIELDS(F, T)    MSG_ROUND(F, T)
 
 /* --- a person's command to a coordinator, and its answers --- */
 #define MSG_status_FIELDS(F, T) F(T, STR, run_id, MSG_RUN_ID_MAX, 0) F(T, BOOL, watch, 0, 0)
@@ -431,7 +431,7 @@
 #define MSG_done_FIELDS(F, T) F(T, NUM, status, 255, 1) F(T, STR, text, MSG_TEXT_MAX, 1)
 
 /* --- a person's question to an agent about the snapshots of its node, at the socket in its run folder --- */
-#define MSG_ckpt_ask_FIELDS(F, T) F(T, BOOL, save, 0, 0) /* and bring the newest step to disk */
+#define MSG_ckpt_query_FIELDS(F, T) F(T, BOOL, save, 0, 0) /* and bring the newest step to disk */
 #define MSG_ckpt_node_FIELDS(F, T)                                                                                     \
     F(T, STR, run_id, MSG_RUN_ID_MAX, 1)                                                                               \
     F(T, STR, host, MSG_NAME_MAX, 1)                                                                                   \
@@ -469,14 +469,14 @@
     F(T, INT, live_step, INT64_MAX, 1) /* last step that it finished */                                                \
     F(T, BOOL, more, 0, 1)
 
-/* X(NAME, name, number, sentence).  BEAT and BEAT_REPLY are binary: below. */
+/* X(NAME, name, number, sentence).  HEARTBEAT and HEARTBEAT_ACK are binary: below. */
 #define MSG_LIST(X)                                                                                                    \
     X(HELLO, hello, 1, "an agent's first message on each connection: who it is and what it runs")                      \
     X(STORE_READY, store_ready, 2, "answer to OPEN_STORE: the round's store listens")                                  \
     X(NO_STORE, no_store, 3, "answer to OPEN_STORE: it could not be opened")                                           \
-    X(NO_KNOCK, no_knock, 4, "this node cannot reach the round's store")                                               \
+    X(LEASE_FAILED, lease_failed, 4, "this node cannot reach the round's store")                                       \
     X(STARTED, started, 5, "all workers of this node have been started")                                               \
-    X(AWARE, aware, 6, "a worker of this node listens to notices")                                                     \
+    X(SUBSCRIBED, subscribed, 6, "a worker of this node listens to notices")                                           \
     X(AT_BOUNDARY, at_boundary, 7, "all such workers of this node stand at a step boundary")                           \
     X(WORKER_FAILED, worker_failed, 8, "a worker of this node failed by itself")                                       \
     X(STOPPED, stopped, 9, "no worker of this node is left")                                                           \
@@ -485,25 +485,25 @@
     X(END_ACK, end_ack, 12, "answer to END")                                                                           \
     X(INCIDENT, incident, 13, "what is known of a worker that failed by itself; before STOPPED")                       \
     X(DIGEST, digest, 14, "how the workers of this node ended, for what follows; before STOPPED")                      \
-    X(LIVE, live, 19, "answer to NOTICE: which step this node's workers are in")                                       \
+    X(STEP_REPORT, step_report, 19, "answer to NOTICE: which step this node's workers are in")                         \
     X(PROBE_ID, probe_id, 15, "what the other end of a pair must know")                                                \
     X(PROBE_RESULT, probe_result, 16, "what a stage of a health check has brought on this node")                       \
-    X(PARK, park, 20, "order: hold no workers and wait")                                                               \
+    X(WAIT, wait, 20, "order: hold no workers and wait")                                                               \
     X(OPEN_STORE, open_store, 21, "order: open the store of a round")                                                  \
     X(WORLD, world, 22, "order: run this slice of a round")                                                            \
     X(STOP, stop, 23, "order: stop the workers of a round")                                                            \
     X(END, end, 24, "order: the job has ended")                                                                        \
     X(NOTICE, notice, 25, "the round will be stopped as planned")                                                      \
     X(REFUSED, refused, 26, "the connection is refused and closed")                                                    \
-    X(GOODBYE, goodbye, 27, "answer to LEAVING")                                                                       \
-    X(HOLD, hold, 28, "order: stay as you are")                                                                        \
+    X(LEAVE_ACK, leave_ack, 27, "answer to LEAVING")                                                                   \
+    X(KEEP, keep, 28, "order: stay as you are")                                                                        \
     X(REPORT, report, 29, "to the node of rank 0: what failed in a round that is closed")                              \
     X(REPORT_ROW, report_row, 30, "one failure of the report before it, the first cause first")                        \
     X(PROBE, probe, 31, "order: a stage of a health check")                                                            \
     X(PROBE_VERDICT, probe_verdict, 32, "how a health check has judged this node")                                     \
     X(PROBE_PAGE, probe_page, 33, "to the node that prints it: a piece of a health check's report")                    \
-    X(KNOCK, knock, 40, "a node shows the round's token to the host of its store")                                     \
-    X(KNOCK_OK, knock_ok, 41, "answer to KNOCK; the connection is the lease from now on")                              \
+    X(LEASE_REQUEST, lease_request, 40, "a node shows the round's token to the host of its store")                     \
+    X(LEASE_GRANTED, lease_granted, 41, "answer to LEASE_REQUEST; the connection is the lease from now on")            \
     X(ROUND_OVER, round_over, 42, "on a lease: the coordinator has stopped this round")                                \
     X(STATUS, status, 60, "asks for STATUS_JOB and STATUS_MEMBER rows")                                                \
     X(STATUS_JOB, status_job, 61, "one job")                                                                           \
@@ -516,23 +516,23 @@
     X(LOGS_TEXT, logs_text, 68, "a piece of a worker's output")                                                        \
     X(DONE, done, 69, "answer to a command")                                                                           \
     X(LOGS_NEXT, logs_next, 70, "answer to LOGS_TEXT: it was taken, another may come")                                 \
-    X(CKPT_ASK, ckpt_ask, 71, "asks an agent for CKPT_NODE and CKPT_WORKER rows")                                      \
+    X(CKPT_QUERY, ckpt_query, 71, "asks an agent for CKPT_NODE and CKPT_WORKER rows")                                  \
     X(CKPT_NODE, ckpt_node, 72, "snapshots of a node, and how far a save is")                                          \
     X(CKPT_WORKER, ckpt_worker, 73, "slots of one worker of the node before it")                                       \
     X(CKPT_PART, ckpt_part, 90, "a part of the training's state that this node's workers have declared")               \
-    X(CKPT_HELD, ckpt_held, 91, "which steps this node holds in memory, and how far it is with writing one")           \
+    X(CKPT_STATE, ckpt_state, 91, "which steps this node holds in memory, and how far it is with writing one")         \
     X(CKPT_FILE, ckpt_file, 92, "a file that was written; or, to the node that publishes, one of all")                 \
     X(CKPT_WRITE, ckpt_write, 93, "order: write these parts of a step")                                                \
     X(CKPT_PUBLISH, ckpt_publish, 94, "order: make the files a checkpoint")                                            \
     X(CKPT_OVER, ckpt_over, 95, "what has become of a step that was to be written")                                    \
-    X(CKPT_STAND, ckpt_stand, 96, "where this node's live workers stand, and what could be had of them")               \
+    X(EMERGENCY_STATE, emergency_state, 96, "where this node's live workers stand, and what could be had of them")     \
     X(CKPT_CAPTURE, ckpt_capture, 97, "order: emergency checkpoint of live workers")                                   \
     X(CKPT_TAKEN, ckpt_taken, 98, "which steps all workers of this node have, and which they may yet have")            \
     X(CKPT_COMMON, ckpt_common, 99, "which step all nodes have, and what none need keep")                              \
     X(CKPT_DIGESTS, ckpt_digests, 102, "digests of what ranks of other nodes must have alike with this one's")         \
     X(CKPT_TENSORS, ckpt_tensors, 103, "answer to CKPT_DIFFER: the tensors of the part")                               \
     X(CKPT_DIFFER, ckpt_differ, 104, "nodes differ in a part: which tensors has it?")                                  \
-    X(CKPT_STOCK, ckpt_stock, 100, "which steps this node can go back to, and how far it is with that")                \
+    X(CKPT_INVENTORY, ckpt_inventory, 100, "which steps this node can go back to, and how far it is with that")        \
     X(RESTORE, restore, 101, "which step all ranks go back to, and when they may go on")
 
 enum { MSG_PHASE_IDLE, MSG_PHASE_STARTING, MSG_PHASE_RUNNING, MSG_PHASE_STOPPING, MSG_PHASE_SUCCEEDED, MSG_PHASES };
@@ -542,8 +542,8 @@ enum msg_type {
 #define X(NAME, name, number, text) MSG_##NAME = (number),
     MSG_LIST(X)
 #undef X
-        MSG_BEAT = 80,   /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
-    MSG_BEAT_REPLY = 81, /* time: as in the BEAT; own: the clock of who answers */
+        MSG_HEARTBEAT = 80, /* time: the sender's clock; own, on a lease: the clock of who answered last, as it came */
+    MSG_HEARTBEAT_ACK = 81, /* time: as in the HEARTBEAT; own: the clock of who answers */
 };
 
 /* On a lease each heartbeat says what its sender knows of the coordinator; the flags of the frame. */
@@ -563,7 +563,7 @@ enum msg_view {
 MSG_LIST(X)
 #undef X
 
-struct msg_beat {
+struct msg_heartbeat {
     uint64_t time, own; /* microseconds */
     enum msg_view view;
 };
@@ -574,7 +574,7 @@ struct msg {
 #define X(NAME, name, number, text) struct msg_##name name;
         MSG_LIST(X)
 #undef X
-        struct msg_beat beat;
+        struct msg_heartbeat heartbeat;
     } u;
     void *tree; /* what the strings of a decoded message belong to */
 };

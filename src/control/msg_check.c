@@ -11,11 +11,11 @@ static uint64_t round_of(const struct msg *m, bool *speaks)
     switch ((unsigned)m->type) {
     case MSG_STORE_READY: return m->u.store_ready.number;
     case MSG_NO_STORE: return m->u.no_store.number;
-    case MSG_NO_KNOCK: return m->u.no_knock.number;
+    case MSG_LEASE_FAILED: return m->u.lease_failed.number;
     case MSG_STARTED: return m->u.started.number;
-    case MSG_AWARE: return m->u.aware.number;
+    case MSG_SUBSCRIBED: return m->u.subscribed.number;
     case MSG_AT_BOUNDARY: return m->u.at_boundary.number;
-    case MSG_LIVE: return m->u.live.number;
+    case MSG_STEP_REPORT: return m->u.step_report.number;
     case MSG_WORKER_FAILED: return m->u.worker_failed.number;
     case MSG_INCIDENT: return m->u.incident.number;
     case MSG_DIGEST: return m->u.digest.number;
@@ -32,8 +32,8 @@ static uint64_t round_of(const struct msg *m, bool *speaks)
     case MSG_CKPT_DIFFER: return m->u.ckpt_differ.number;
     case MSG_PROBE: return m->u.probe.number;
     case MSG_RESTORE: return m->u.restore.number;
-    case MSG_KNOCK: return m->u.knock.number;
-    case MSG_KNOCK_OK: return m->u.knock_ok.number;
+    case MSG_LEASE_REQUEST: return m->u.lease_request.number;
+    case MSG_LEASE_GRANTED: return m->u.lease_granted.number;
     case MSG_ROUND_OVER: return m->u.round_over.number;
     default: *speaks = false; return 0;
     }
@@ -129,7 +129,7 @@ int msg_check(const struct msg *m, struct el_err *e)
     case MSG_HELLO: return check_hello(&m->u.hello, e);
     case MSG_STORE_READY: return check_port("STORE_READY", "port", m->u.store_ready.port, e);
     case MSG_WORLD: return check_world(&m->u.world, e);
-    case MSG_CKPT_STOCK: return check_attempt("CKPT_STOCK", m->u.ckpt_stock.attempt, MSG_ATTEMPTS_MAX, e);
+    case MSG_CKPT_INVENTORY: return check_attempt("CKPT_INVENTORY", m->u.ckpt_inventory.attempt, MSG_ATTEMPTS_MAX, e);
     case MSG_RESTORE: return check_attempt("RESTORE", m->u.restore.attempt, 2 * MSG_ATTEMPTS_MAX, e);
     case MSG_CKPT_WRITE: return check_step("CKPT_WRITE", m->u.ckpt_write.step, e);
     case MSG_CKPT_DIGESTS: return check_step("CKPT_DIGESTS", m->u.ckpt_digests.step, e);

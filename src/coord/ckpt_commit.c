@@ -130,7 +130,7 @@ void ckpt_commit_world(struct ckpt_commit *s, uint64_t ranks)
     s->world = ranks;
 }
 
-static void ckpt_commit_take_order(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_held *h, el_usec now)
+static void ckpt_commit_take_order(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_state *h, el_usec now)
 {
     struct ckpt_commit_node *n = &s->node[node];
     bool moved = h->moved != n->moved || (enum ckpt_commit_at)h->at != n->at || h->got != n->got;
@@ -154,7 +154,7 @@ static void ckpt_commit_take_order(struct ckpt_commit *s, unsigned node, const s
     }
 }
 
-static void take_held(struct ckpt_commit *s, unsigned node, unsigned seat, const struct msg_ckpt_held *h, el_usec now)
+static void take_held(struct ckpt_commit *s, unsigned node, unsigned seat, const struct msg_ckpt_state *h, el_usec now)
 {
     struct ckpt_commit_node *n = &s->node[node];
     ckpt_commit_take_order(s, node, h, now);
@@ -205,7 +205,7 @@ void ckpt_commit_take(struct ckpt_commit *s, unsigned node, unsigned seat, const
         s->node[node].seat = seat;
         ckpt_commit_take_part(s, &s->node[node], &msg->u.ckpt_part);
         break;
-    case MSG_CKPT_HELD: take_held(s, node, seat, &msg->u.ckpt_held, now); break;
+    case MSG_CKPT_STATE: take_held(s, node, seat, &msg->u.ckpt_state, now); break;
     case MSG_CKPT_FILE: take_file(s, node, &msg->u.ckpt_file, now); break;
     default: break;
     }

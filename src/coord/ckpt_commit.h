@@ -3,9 +3,9 @@
  *
  *     resting -> writing -> publishing -> resting          (from anywhere back to resting: it will not be)
  *
- * A node says all of its state each time (CKPT_PART, CKPT_HELD, CKPT_FILE), so nothing is lost with a connection, and a
- * coordinator that has just begun knows as much as the one before as soon as all have spoken.  What a node is to do is
- * state, too (ckpt_commit_word()), and said with each of its orders until it has said that it knows.
+ * A node says all of its state each time (CKPT_PART, CKPT_STATE, CKPT_FILE), so nothing is lost with a connection, and
+ * a coordinator that has just begun knows as much as the one before as soon as all have spoken.  What a node is to do
+ * is state, too (ckpt_commit_word()), and said with each of its orders until it has said that it knows.
  *
  * A step is written when every different (part, shard) that any node of the round has declared is held by some node.
  * Each is written by one of those that hold it (with CKPT_COMMIT_LOCAL: by all of them, each into its own directory);
@@ -73,7 +73,7 @@ void ckpt_commit_free(struct ckpt_commit *s);
 void ckpt_commit_round(struct ckpt_commit *s, uint64_t number, uint64_t coord, unsigned size);
 void ckpt_commit_world(struct ckpt_commit *s, uint64_t ranks);
 
-/* What a node says: CKPT_PART, CKPT_HELD, CKPT_FILE; seat: in the round, CKPT_COMMIT_NO_SEAT: it has none.  Then
+/* What a node says: CKPT_PART, CKPT_STATE, CKPT_FILE; seat: in the round, CKPT_COMMIT_NO_SEAT: it has none.  Then
  * ckpt_commit_advance(). */
 void ckpt_commit_take(struct ckpt_commit *s, unsigned node, unsigned seat, const struct msg *msg, el_usec now);
 /* It will not come back; then ckpt_commit_advance(). */
@@ -83,9 +83,9 @@ void ckpt_commit_lost(struct ckpt_commit *s, unsigned node);
  * then.  Settled again when all nodes that are there have said their last word and nothing is left to be written. */
 void ckpt_commit_settle(struct ckpt_commit *s, bool emergency, el_usec until, el_usec now);
 bool ckpt_commit_is_settled(const struct ckpt_commit *s);
-/* Emergency checkpoint: where the live workers of a node stand (its CKPT_STAND); and whether every part of a step would
- * be in the slots of those that write it. */
-void ckpt_commit_stand(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_stand *stand);
+/* Emergency checkpoint: where the live workers of a node stand (its EMERGENCY_STATE); and whether every part of a step
+ * would be in the slots of those that write it. */
+void ckpt_commit_stand(struct ckpt_commit *s, unsigned node, const struct msg_emergency_state *stand);
 enum emergency_ckpt_level ckpt_commit_live_level(struct ckpt_commit *s, int64_t step);
 
 /* The job is over: what is not on disk will not be. */

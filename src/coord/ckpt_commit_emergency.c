@@ -27,7 +27,7 @@ static void take_parts(const struct ckpt_commit_node *n, uint8_t *level, const c
     }
 }
 
-void ckpt_commit_stand(struct ckpt_commit *s, unsigned node, const struct msg_ckpt_stand *stand)
+void ckpt_commit_stand(struct ckpt_commit *s, unsigned node, const struct msg_emergency_state *stand)
 {
     uint64_t step;
     if (node >= s->used || !s->node[node].known || s->node[node].list != stand->list)

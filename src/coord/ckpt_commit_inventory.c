@@ -158,7 +158,7 @@ static void take_step(struct ckpt_commit *s, struct ckpt_commit_node *n, const c
     } while (**at == ',');
 }
 
-void ckpt_commit_take_steps(struct ckpt_commit *s, struct ckpt_commit_node *n, const struct msg_ckpt_held *h)
+void ckpt_commit_take_steps(struct ckpt_commit *s, struct ckpt_commit_node *n, const struct msg_ckpt_state *h)
 {
     if (h->list < n->list)
         return;

@@ -161,7 +161,7 @@ const struct ckpt_commit_step *ckpt_commit_find_of(const struct ckpt_commit_node
 void ckpt_commit_forget_held(struct ckpt_commit *s);
 void ckpt_commit_forget_node(struct ckpt_commit *s, struct ckpt_commit_node *n); /* what it declared counts on */
 void ckpt_commit_take_part(struct ckpt_commit *s, struct ckpt_commit_node *n, const struct msg_ckpt_part *p);
-void ckpt_commit_take_steps(struct ckpt_commit *s, struct ckpt_commit_node *n, const struct msg_ckpt_held *h);
+void ckpt_commit_take_steps(struct ckpt_commit *s, struct ckpt_commit_node *n, const struct msg_ckpt_state *h);
 /* ckpt_commit_emergency.c */
 void ckpt_commit_forget_live(struct ckpt_commit *s, struct ckpt_commit_node *n);
 /* ckpt_commit_request.c */

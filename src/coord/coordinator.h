@@ -53,8 +53,8 @@ struct coordinator_conf {
     uint64_t dead_number, dead_rank; /* as in rdzv_conf */
     struct report_look look;         /* of the terminal on which that agent prints */
     void (*ended)(void *ctx, const char *run_id, unsigned status); /* everybody knows, or the time for that is over */
-    /* A connection whose first message is KNOCK: the host of a store that shares the port.  As `control` of the store's
-     * server.  NULL: refused. */
+    /* A connection whose first message is LEASE_REQUEST: the host of a store that shares the port.  As `control` of the
+     * store's server.  NULL: refused. */
     void (*knock)(void *ctx, int fd, const struct el_addr *peer, const char *bytes, size_t n);
     void *ctx;
 };

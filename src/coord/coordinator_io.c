@@ -116,7 +116,7 @@ void coordinator_hurry(struct coordinator *c, struct job *job)
 static void send_beat(struct coordinator *c, struct job *job, unsigned member, const struct msg *beat)
 {
     struct peer *p = peer_find(c, rdzv_conn(job->r, member));
-    struct msg m = {.type = MSG_BEAT_REPLY, .u.beat = {.time = beat->u.beat.time, .own = loop_clock()}};
+    struct msg m = {.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = beat->u.heartbeat.time, .own = loop_clock()}};
     if (p)
         peer_send(p, &m);
 }

@@ -174,9 +174,9 @@ static void coordinator_peer_take_first(struct peer *p, const struct msg *m, con
     case MSG_STOP_JOB:
     case MSG_RESTART:
     case MSG_LOGS: command_take(c, p, m); break;
-    case MSG_KNOCK:
+    case MSG_LEASE_REQUEST:
         if (!give_away(p, frame, n))
-            peer_refuse(p, EL_EXIT_PROTOCOL, "KNOCK: a coordinator listens here, and no store of a round");
+            peer_refuse(p, EL_EXIT_PROTOCOL, "LEASE_REQUEST: a coordinator listens here, and no store of a round");
         break;
     default: peer_refuse(p, EL_EXIT_PROTOCOL, "%s: HELLO or a command comes first", msg_name(m->type)); break;
     }

@@ -110,7 +110,7 @@ bool rdzv_emergency_advance(struct rdzv *r, el_usec now, struct rdzv_actions *ou
 }
 
 /* A round that is over, for us: nobody waits for what its workers hold. */
-static void emergency_ckpt_round_let_go(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m,
+static void emergency_ckpt_round_let_go(struct rdzv *r, unsigned i, const struct msg_emergency_state *m,
                                         struct rdzv_actions *out)
 {
     r->member[i].held = m->ends ? 0 : m->number;
@@ -120,7 +120,7 @@ static void emergency_ckpt_round_let_go(struct rdzv *r, unsigned i, const struct
 }
 
 /* While a coordinator that was restarted still listens it takes what is said, and orders nothing. */
-void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
+void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_emergency_state *m, el_usec now,
                           struct rdzv_actions *out)
 {
     const struct rdzv_member *x = &r->member[i];

@@ -170,7 +170,8 @@ static void on_leaving(struct rdzv *r, unsigned i, const struct msg_leaving *l, 
         rdzv_stop(r, now, out, "%s", why);
 }
 
-static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_no_knock *k, el_usec now, struct rdzv_actions *out)
+static void on_no_knock(struct rdzv *r, unsigned i, const struct msg_lease_failed *k, el_usec now,
+                        struct rdzv_actions *out)
 {
     struct rdzv_member *m = &r->member[i];
     if (!member_msg_is_present(r, m, k->number, k->coord) || m->no_knock)
@@ -194,7 +195,7 @@ static void hear_more(struct rdzv *r, struct rdzv_member *m, const struct msg *m
     s->stopped |= msg->type == MSG_STOPPED;
     s->succeeded &= !s->stopped;
     s->failed |= msg->type == MSG_WORKER_FAILED;
-    s->stopping |= s->failed || msg->type == MSG_NO_KNOCK; /* it does not begin: the others would wait for it */
+    s->stopping |= s->failed || msg->type == MSG_LEASE_FAILED; /* it does not begin: the others would wait for it */
     if (msg->type == MSG_WORKER_FAILED)
         rdzv_worker_failed(r, m, &msg->u.worker_failed, now);
     else if (msg->type == MSG_INCIDENT)
@@ -207,7 +208,7 @@ static bool member_msg_is_news(const struct msg *msg)
 {
     return msg->type == MSG_STARTED || msg->type == MSG_SUCCEEDED || msg->type == MSG_STOPPED ||
            msg->type == MSG_WORKER_FAILED || msg->type == MSG_INCIDENT || msg->type == MSG_DIGEST ||
-           msg->type == MSG_NO_KNOCK;
+           msg->type == MSG_LEASE_FAILED;
 }
 
 void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now, struct rdzv_actions *out)
@@ -223,15 +224,15 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
         if (member_msg_is_host(r, i, msg->u.no_store.number, msg->u.no_store.coord))
             no_store(r, i, now, out, msg->u.no_store.text);
         break;
-    case MSG_NO_KNOCK: on_no_knock(r, i, &msg->u.no_knock, now, out); break;
+    case MSG_LEASE_FAILED: on_no_knock(r, i, &msg->u.lease_failed, now, out); break;
     case MSG_STARTED:
         if (member_msg_is_present(r, m, msg->u.started.number, msg->u.started.coord))
             r->ran = m->started = true;
         break;
-    case MSG_AWARE:
-    case MSG_LIVE:
+    case MSG_SUBSCRIBED:
+    case MSG_STEP_REPORT:
     case MSG_AT_BOUNDARY: /* the same two fields in front */
-        if (member_msg_is_present(r, m, msg->u.aware.number, msg->u.aware.coord))
+        if (member_msg_is_present(r, m, msg->u.subscribed.number, msg->u.subscribed.coord))
             rdzv_notice_message(r, m, msg, out);
         break;
     case MSG_WORKER_FAILED: on_worker_failed(r, i, &msg->u.worker_failed, now, out); break;
@@ -245,14 +246,14 @@ void rdzv_message(struct rdzv *r, unsigned i, const struct msg *msg, el_usec now
         if (member_msg_is_present(r, m, msg->u.succeeded.number, msg->u.succeeded.coord))
             rdzv_seat_succeeded(r, m->seat);
         break;
-    case MSG_CKPT_STOCK: rdzv_restore_stock(r, i, &msg->u.ckpt_stock, now, out); break;
+    case MSG_CKPT_INVENTORY: rdzv_restore_stock(r, i, &msg->u.ckpt_inventory, now, out); break;
     case MSG_CKPT_PART:
-    case MSG_CKPT_HELD:
+    case MSG_CKPT_STATE:
     case MSG_CKPT_FILE: rdzv_saving_message(r, i, msg, now, out); break;
     case MSG_CKPT_TAKEN: rdzv_common_taken(r, i, &msg->u.ckpt_taken, now, out); break;
     case MSG_CKPT_DIGESTS:
     case MSG_CKPT_TENSORS: rdzv_comparing_message(r, i, msg); break;
-    case MSG_CKPT_STAND: rdzv_emergency_stand(r, i, &msg->u.ckpt_stand, now, out); break;
+    case MSG_EMERGENCY_STATE: rdzv_emergency_stand(r, i, &msg->u.emergency_state, now, out); break;
     case MSG_PROBE_ID:
     case MSG_PROBE_RESULT: rdzv_health_message(r, i, msg, now, out); break;
     case MSG_LEAVING: on_leaving(r, i, &msg->u.leaving, now, out); break;

@@ -59,7 +59,8 @@ static uint64_t notice_left_ms(const struct rdzv *r, el_usec now)
 void rdzv_goodbye(const struct rdzv *r, unsigned member, el_usec now, struct msg *out)
 {
     bool waits = r->member[member].phase == RDZV_BUSY;
-    *out = (struct msg){.type = MSG_GOODBYE, .u.goodbye = {.text = "", .wait_ms = waits ? notice_left_ms(r, now) : 0}};
+    *out =
+        (struct msg){.type = MSG_LEAVE_ACK, .u.leave_ack = {.text = "", .wait_ms = waits ? notice_left_ms(r, now) : 0}};
 }
 
 void rdzv_notice_order(const struct rdzv *r, el_usec now, struct msg *out)
@@ -84,7 +85,7 @@ static void notice_change(struct rdzv *r, struct rdzv_member *m, bool *flag, boo
 /* m is in the present round, and said so. */
 void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg *msg, struct rdzv_actions *out)
 {
-    if (msg->type == MSG_AWARE) {
+    if (msg->type == MSG_SUBSCRIBED) {
         notice_change(r, m, &m->aware, true);
         return;
     }
@@ -95,7 +96,7 @@ void rdzv_notice_message(struct rdzv *r, struct rdzv_member *m, const struct msg
             notice_change(r, m, &m->at_boundary, true);
         return;
     }
-    const struct msg_live *l = &msg->u.live;
+    const struct msg_step_report *l = &msg->u.step_report;
     if (l->ask != r->notice_ask)
         return;
     if (l->past) {

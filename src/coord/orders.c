@@ -295,15 +295,15 @@ static void order_park(struct rdzv *r, const struct rdzv_member *m, el_usec now,
         append_aside(r, m);
     else if (r->state >= RDZV_OPENING && r->state <= RDZV_STOPPING)
         append_spare(r, now);
-    *out = (struct msg){.type = MSG_PARK};
-    out->u.park = (struct msg_park){.number = r->seen, .coord = r->coord, .text = r->text};
+    *out = (struct msg){.type = MSG_WAIT};
+    out->u.wait = (struct msg_wait){.number = r->seen, .coord = r->coord, .text = r->text};
 }
 
 static void order_busy(struct rdzv *r, const struct rdzv_member *m, el_usec now, struct msg *out)
 {
     /* Others still need its store; or the end is not durable yet, of a round that is known in parts only, perhaps. */
     if (r->state == RDZV_CLOSING || (r->state == RDZV_STOPPING && r->seat[m->seat].stopped)) {
-        *out = (struct msg){.type = MSG_HOLD, .u.hold = {.text = rdzv_wait_text(r, now)}};
+        *out = (struct msg){.type = MSG_KEEP, .u.keep = {.text = rdzv_wait_text(r, now)}};
     } else if (r->state == RDZV_STOPPING) {
         order_stop(r, r->number, r->coord, r->stop_text, out);
     } else if (r->noticed && m->started) {
@@ -330,7 +330,7 @@ void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out)
     } else if (m->phase == RDZV_STRAY) {
         order_stop(r, m->number, m->coord, "this round is over", out);
     } else if (r->state == RDZV_REBUILDING && m->seat != RDZV_NONE) {
-        *out = (struct msg){.type = MSG_HOLD, .u.hold = {.text = rdzv_wait_text(r, now)}};
+        *out = (struct msg){.type = MSG_KEEP, .u.keep = {.text = rdzv_wait_text(r, now)}};
     } else if (m->phase == RDZV_BUSY) {
         order_busy(r, m, now, out);
     } else if (r->state == RDZV_OPENING && m->seat == 0) {

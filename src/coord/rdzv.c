@@ -283,7 +283,7 @@ static void rdzv_on_msg(struct rdzv *r, const struct rdzv_event *ev, el_usec now
     if (ev->member >= r->room_used || r->member[ev->member].conn != ev->conn || !ev->conn)
         return;
     rdzv_roster_heard(r, ev->member, now);
-    if (ev->msg->type == MSG_BEAT)
+    if (ev->msg->type == MSG_HEARTBEAT)
         rdzv_act(out, RDZV_DO_BEAT)->member = ev->member;
     else
         rdzv_message(r, ev->member, ev->msg, now, out);

@@ -128,7 +128,7 @@ enum rdzv_action_type {
     RDZV_DO_CLOSE,      /* close conn; its CLOSED need not be reported */
     RDZV_DO_REFUSE,     /* send rdzv_answer() (REFUSED) to conn, then close it */
     RDZV_DO_REPLY,      /* send rdzv_answer() (DONE) to conn */
-    RDZV_DO_BEAT,       /* answer the BEAT that was the event */
+    RDZV_DO_BEAT,       /* answer the HEARTBEAT that was the event */
     RDZV_DO_GOODBYE,    /* send rdzv_goodbye() to member */
     RDZV_DO_ORDER,      /* send rdzv_order() to member */
     RDZV_DO_ORDER_EACH, /* to each member that is connected, 256 in a turn of the loop; a new one begins from the front
@@ -181,7 +181,7 @@ void rdzv_check(const struct rdzv *r);
 /* The answer to LEAVING: perhaps its workers are on their way to a step boundary. */
 void rdzv_goodbye(const struct rdzv *r, unsigned member, el_usec now, struct msg *out);
 
-/* What member should do now: PARK, OPEN_STORE, WORLD, NOTICE, STOP, HOLD or END.  Strings in *out live until the next
+/* What member should do now: WAIT, OPEN_STORE, WORLD, NOTICE, STOP, KEEP or END.  Strings in *out live until the next
  * step. */
 void rdzv_order(struct rdzv *r, unsigned member, el_usec now, struct msg *out);
 /* The slice of seat i (0 … rdzv_size()-1) of the present round: what rdzv_order() gives its member while it runs. */

@@ -48,7 +48,7 @@ struct rdzv_member {
     bool stuck, doubted, aside; /* any: chosen only if min cannot be had otherwise */
     bool no_knock;              /* could not reach the present round's store */
     bool started, aware, at_boundary, acked;
-    bool lives; /* LIVE of the present ask of a notice has come: */
+    bool lives; /* STEP_REPORT of the present ask of a notice has come: */
     int64_t live_step;
     uint32_t seat;             /* in the present or last round; RDZV_NONE */
     uint64_t number, coord;    /* STRAY: of what it holds */
@@ -393,7 +393,7 @@ void rdzv_incidents_check(const struct rdzv *r);
 
 /* restore_round.c: which step the workers of the present round go back to */
 int rdzv_restore_init(struct rdzv *r);
-void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock *s, el_usec now,
+void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_inventory *s, el_usec now,
                         struct rdzv_actions *out);
 void rdzv_restore_timeout(struct rdzv *r, el_usec now, struct rdzv_actions *out);
 el_usec rdzv_restore_deadline(const struct rdzv *r);
@@ -428,7 +428,7 @@ void rdzv_emergency_round(struct rdzv *r);
 void rdzv_emergency_gone(struct rdzv *r, unsigned seat, bool lost);
 void rdzv_emergency_stop(struct rdzv *r, el_usec now); /* the round stops, or its end need not wait any more */
 void rdzv_emergency_say(struct rdzv *r, struct rdzv_actions *out);
-void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_ckpt_stand *m, el_usec now,
+void rdzv_emergency_stand(struct rdzv *r, unsigned i, const struct msg_emergency_state *m, el_usec now,
                           struct rdzv_actions *out);
 /* True: all are told. */
 bool rdzv_emergency_advance(struct rdzv *r, el_usec now, struct rdzv_actions *out);

@@ -52,7 +52,8 @@ static void restore_round_tell(struct rdzv *r, enum restore_news news, unsigned 
         rdzv_act(out, RDZV_DO_ORDER)->member = i;
 }
 
-static bool restore_round_is_of_round(const struct rdzv *r, const struct rdzv_member *m, const struct msg_ckpt_stock *s)
+static bool restore_round_is_of_round(const struct rdzv *r, const struct rdzv_member *m,
+                                      const struct msg_ckpt_inventory *s)
 {
     bool seated = m->seat != RDZV_NONE && (m->phase == RDZV_BUSY || r->state == RDZV_REBUILDING);
     bool lives = r->state == RDZV_RUNNING || r->state == RDZV_REBUILDING;
@@ -75,7 +76,7 @@ static void went_back(struct rdzv *r, enum restore_state before, el_usec now)
     r->saving_due = true;
 }
 
-void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_stock *s, el_usec now,
+void rdzv_restore_stock(struct rdzv *r, unsigned i, const struct msg_ckpt_inventory *s, el_usec now,
                         struct rdzv_actions *out)
 {
     const struct rdzv_member *m = &r->member[i];

@@ -18,10 +18,10 @@
 struct lease_server;
 
 struct lease_server_ops {
-    bool (*knocks)(void *ctx, const struct msg_knock *k); /* is this the round and the token? */
-    /* A lease said BEAT or ROUND_OVER. */
+    bool (*knocks)(void *ctx, const struct msg_lease_request *k); /* is this the round and the token? */
+    /* A lease said HEARTBEAT or ROUND_OVER. */
     void (*heard)(void *ctx, const struct msg *m);
-    void (*reply)(void *ctx, const struct msg_beat *beat, struct msg *out); /* the answer to a BEAT */
+    void (*reply)(void *ctx, const struct msg_heartbeat *beat, struct msg *out); /* the answer to a HEARTBEAT */
 };
 
 struct lease_server *lease_server_new(struct loop *l, const struct lease_server_ops *ops, void *ctx, struct el_err *e);

@@ -157,7 +157,7 @@ static void lease_server_answer(struct tenant *x, const struct msg *m)
         conn_send(&x->conn, x->all->out.v, x->all->out.len);
 }
 
-static void answer_beat(struct tenant *x, const struct msg_beat *beat)
+static void answer_beat(struct tenant *x, const struct msg_heartbeat *beat)
 {
     struct msg reply;
     x->all->ops.reply(x->all->ctx, beat, &reply);
@@ -171,22 +171,23 @@ static bool lease_server_on_message(struct tenant *x, const struct msg *m)
     if (m->type == MSG_NONE)
         return true;
     if (x->hello) {
-        if (m->type != MSG_KNOCK || !t->ops.knocks(t->ctx, &m->u.knock)) {
-            lease_server_refuse(x, m->type == MSG_KNOCK ? "it knocks with the token of another round"
-                                                        : "it does not knock first");
+        if (m->type != MSG_LEASE_REQUEST || !t->ops.knocks(t->ctx, &m->u.lease_request)) {
+            lease_server_refuse(x, m->type == MSG_LEASE_REQUEST ? "it knocks with the token of another round"
+                                                                : "it does not knock first");
             return false;
         }
         admit(x);
-        struct msg ok = {.type = MSG_KNOCK_OK};
-        ok.u.knock_ok.number = m->u.knock.number;
-        ok.u.knock_ok.coord = m->u.knock.coord;
+        struct msg ok = {.type = MSG_LEASE_GRANTED};
+        ok.u.lease_granted.number = m->u.lease_request.number;
+        ok.u.lease_granted.coord = m->u.lease_request.coord;
         lease_server_answer(x, &ok);
-        answer_beat(x, &(struct msg_beat){0}); /* what is known here of the coordinator, before anything can happen */
+        answer_beat(x,
+                    &(struct msg_heartbeat){0}); /* what is known here of the coordinator, before anything can happen */
         return true;
     }
-    if (m->type == MSG_BEAT)
-        answer_beat(x, &m->u.beat);
-    if (m->type == MSG_BEAT || m->type == MSG_ROUND_OVER)
+    if (m->type == MSG_HEARTBEAT)
+        answer_beat(x, &m->u.heartbeat);
+    if (m->type == MSG_HEARTBEAT || m->type == MSG_ROUND_OVER)
         t->ops.heard(t->ctx, m);
     return true;
 }

@@ -154,7 +154,7 @@ void member_enter(struct member *m, el_usec now, struct member_actions *out)
         member_start(m, out);
         return;
     }
-    m->enter_until = now + MEMBER_KNOCK_LIMIT;
+    m->enter_until = now + MEMBER_LEASE_LIMIT;
     member_knock(m, now, out);
 }
 
@@ -230,7 +230,7 @@ void member_rest(struct member *m, struct member_actions *out)
     member_save_free(m);
 }
 
-static void on_park(struct member *m, const struct msg_park *p, struct member_actions *out)
+static void on_park(struct member *m, const struct msg_wait *p, struct member_actions *out)
 {
     member_saw(m, p->number);
     bool news = !m->parked || strcmp(m->text, p->text) != 0;
@@ -396,8 +396,8 @@ static void member_on_msg(struct member *m, const struct msg *msg, el_usec now, 
 {
     if (m->link < MEMBER_LINK_HELLO)
         return;
-    if (msg->type == MSG_BEAT_REPLY) {
-        member_beat_reply(m, &msg->u.beat, now);
+    if (msg->type == MSG_HEARTBEAT_ACK) {
+        member_beat_reply(m, &msg->u.heartbeat, now);
         return;
     }
     if (msg->type != MSG_REFUSED)
@@ -410,11 +410,11 @@ static void member_on_msg(struct member *m, const struct msg *msg, el_usec now, 
         return;
     }
     bool saving = msg->type >= MSG_CKPT_PART && msg->type <= MSG_CKPT_COMMON;
-    if (msg->type != MSG_PROBE && msg->type != MSG_HOLD && msg->type != MSG_GOODBYE && !saving)
+    if (msg->type != MSG_PROBE && msg->type != MSG_KEEP && msg->type != MSG_LEAVE_ACK && !saving)
         member_probe_stop(m, out);
     switch ((unsigned)msg->type) {
     case MSG_PROBE: member_probe_order(m, &msg->u.probe, now, out); break;
-    case MSG_PARK: on_park(m, &msg->u.park, out); break;
+    case MSG_WAIT: on_park(m, &msg->u.wait, out); break;
     case MSG_OPEN_STORE: on_open_store(m, &msg->u.open_store, out); break;
     case MSG_WORLD: on_world(m, &msg->u.world, now, out); break;
     case MSG_STOP: member_on_stop(m, &msg->u.stop, out); break;
@@ -427,10 +427,10 @@ static void member_on_msg(struct member *m, const struct msg *msg, el_usec now, 
     case MSG_CKPT_COMMON:
     case MSG_CKPT_DIFFER: member_common_order(m, msg, out); break;
     case MSG_CKPT_CAPTURE: member_words_order(m, &msg->u.ckpt_capture, out); break;
-    case MSG_HOLD: break;
+    case MSG_KEEP: break;
     case MSG_END: on_end(m, &msg->u.end, out); break;
     case MSG_REFUSED: on_refused(m, &msg->u.refused, now, out); break;
-    case MSG_GOODBYE: member_on_goodbye(m, &msg->u.goodbye, now); break;
+    case MSG_LEAVE_ACK: member_on_goodbye(m, &msg->u.leave_ack, now); break;
     default: member_link_drop(m, "a message that is not for an agent", now, out); break;
     }
 }
@@ -502,8 +502,8 @@ static void on_local(struct member *m, const struct member_event *ev, el_usec no
         if (m->up)
             member_send(m, out, MSG_STARTED);
         break;
-    case MEMBER_EV_AWARE:
-    case MEMBER_EV_LIVE:
+    case MEMBER_EV_SUBSCRIBED:
+    case MEMBER_EV_STEP_REPORT:
     case MEMBER_EV_AT_BOUNDARY: member_notice_event(m, ev, out); break;
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:
@@ -543,16 +543,16 @@ void member_step(struct member *m, const struct member_event *ev, el_usec now, s
     case MEMBER_EV_DELIVERED:
     case MEMBER_EV_LEASE_DELIVERED: member_fence_event(m, ev, now); break;
     case MEMBER_EV_MSG: member_on_msg(m, ev->msg, now, out); break;
-    case MEMBER_EV_KNOCK_OK:
-    case MEMBER_EV_KNOCK_FAILED:
+    case MEMBER_EV_LEASE_GRANTED:
+    case MEMBER_EV_LEASE_FAILED:
     case MEMBER_EV_LEASE_CLOSED:
     case MEMBER_EV_LEASE_MSG:
     case MEMBER_EV_TENANT: member_lease_event(m, ev, now, out); break;
     case MEMBER_EV_TIMEOUT: member_link_timeout(m, now, out); break;
     case MEMBER_EV_STORE:
     case MEMBER_EV_STARTED:
-    case MEMBER_EV_AWARE:
-    case MEMBER_EV_LIVE:
+    case MEMBER_EV_SUBSCRIBED:
+    case MEMBER_EV_STEP_REPORT:
     case MEMBER_EV_AT_BOUNDARY:
     case MEMBER_EV_STOCK:
     case MEMBER_EV_READ:

@@ -32,9 +32,9 @@
 #define MEMBER_BACKOFF_MAX   EL_SEC(1)
 #define MEMBER_CONNECT_LIMIT EL_SEC(5) /* one attempt to connect, name look-up included */
 #define MEMBER_HELLO_LIMIT   EL_SEC(5) /* HELLO to the first order: else the other side is no coordinator */
-#define MEMBER_KNOCK_LIMIT   EL_SEC(5)
+#define MEMBER_LEASE_LIMIT   EL_SEC(5)
 #define MEMBER_NO_STEP       INT64_C(-1)
-#define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to GOODBYE */
+#define MEMBER_LEAVE_LIMIT   EL_SEC(1) /* LEAVING to LEAVE_ACK */
 #define MEMBER_SAVE_MARGIN   EL_SEC(5) /* beyond the coordinator's own limit for an emergency checkpoint */
 #define MEMBER_BURST         3   /* heartbeats soon after a connection: the clocks are compared before anybody fails */
 #define MEMBER_DRIFT_PPM     100 /* two hosts' clocks go apart by so much at most */
@@ -74,20 +74,20 @@ enum member_event_type {
     MEMBER_EV_CONNECTED,       /* the link is up; the preamble of the other side need not be there yet */
     MEMBER_EV_CONNECT_FAILED,  /* refused: somebody answered, but nobody listens; text: why */
     MEMBER_EV_LINK_CLOSED,     /* text: why */
-    MEMBER_EV_MSG,             /* msg from the coordinator, BEAT_REPLY included */
+    MEMBER_EV_MSG,             /* msg from the coordinator, HEARTBEAT_ACK included */
     MEMBER_EV_DELIVERED,       /* at: all that was said on the link until then has reached the coordinator's host, which
                                   keeps it for the coordinator even if that stands still */
     MEMBER_EV_LEASE_DELIVERED, /* at: the same of the lease and the store's host */
     MEMBER_EV_STORE,           /* answer to OPEN_STORE: ok, addr ("" = see MSG_store_ready), port; or text */
-    MEMBER_EV_KNOCK_OK,        /* answers to KNOCK */
-    MEMBER_EV_KNOCK_FAILED,    /* refused, text */
+    MEMBER_EV_LEASE_GRANTED,   /* answers to LEASE_REQUEST */
+    MEMBER_EV_LEASE_FAILED,    /* refused, text */
     MEMBER_EV_LEASE_CLOSED,
-    MEMBER_EV_LEASE_MSG, /* msg: BEAT_REPLY or ROUND_OVER on our lease */
-    MEMBER_EV_TENANT,    /* host of the store: msg that came on another node's lease: BEAT (answer it with
-                            member_lease_reply()) or ROUND_OVER */
-    MEMBER_EV_STARTED,   /* all workers of the attempt are there */
-    MEMBER_EV_AWARE,     /* a worker listens to notices */
-    MEMBER_EV_LIVE,      /* answer to NOTICE: step, deaf, past; or later past: a worker is beyond the boundary */
+    MEMBER_EV_LEASE_MSG,   /* msg: HEARTBEAT_ACK or ROUND_OVER on our lease */
+    MEMBER_EV_TENANT,      /* host of the store: msg that came on another node's lease: HEARTBEAT (answer it with
+                              member_lease_reply()) or ROUND_OVER */
+    MEMBER_EV_STARTED,     /* all workers of the attempt are there */
+    MEMBER_EV_SUBSCRIBED,  /* a worker listens to notices */
+    MEMBER_EV_STEP_REPORT, /* answer to NOTICE: step, deaf, past; or later past: a worker is beyond the boundary */
     MEMBER_EV_AT_BOUNDARY,
     MEMBER_EV_STOCK,         /* stock: all workers ask what to go back to, and could read that */
     MEMBER_EV_READ,          /* all of them have read what they were offered */
@@ -170,7 +170,7 @@ struct member_event {
     enum member_result result;
     el_usec at;
     bool ok, refused, stuck;
-    int64_t step; /* LIVE: the highest that a worker has begun, -1: none */
+    int64_t step; /* STEP_REPORT: the highest that a worker has begun, -1: none */
     bool deaf, past;
     int signal;
     unsigned status; /* CLOSED with FAILED or UNABLE: what this node would exit with */
@@ -183,24 +183,25 @@ struct member_event {
 };
 
 enum member_action_type {
-    MEMBER_DO_CONNECT,      /* resolve the endpoint anew and connect; answer CONNECTED or CONNECT_FAILED */
-    MEMBER_DO_DISCONNECT,   /* close the link, or stop trying; no LINK_CLOSED is expected */
-    MEMBER_DO_SEND,         /* member_message(m, what) on the link */
-    MEMBER_DO_INCIDENTS,    /* send INCIDENT for each worker of the last attempt that failed by itself */
-    MEMBER_DO_OPEN_STORE,   /* of member_round(); answer STORE */
-    MEMBER_DO_CLOSE_STORE,  /* and every lease in it */
-    MEMBER_DO_KNOCK,        /* connect to member_world()'s master and show the token; answer KNOCK_OK or KNOCK_FAILED */
-    MEMBER_DO_UNKNOCK,      /* close the lease, or stop trying */
-    MEMBER_DO_LEASE_SEND,   /* BEAT or ROUND_OVER (`what`) on our lease */
-    MEMBER_DO_TENANTS_SEND, /* host of the store: ROUND_OVER to every lease */
-    MEMBER_DO_START,        /* an attempt with member_world() */
-    MEMBER_DO_STOP,         /* the attempt: signal, grace (0 = SIGKILL) */
-    MEMBER_DO_PROBE,        /* the stage of m->probe; the message's other fields are new ids, or none; answer PROBED */
-    MEMBER_DO_RESTOCK,      /* the agreement is repeated: STOCK anew, as soon as all workers ask */
-    MEMBER_DO_RESTORE,      /* offer m->restore's step to all workers; READ, or STOCK if one could not */
-    MEMBER_DO_GO,           /* every rank of the job has read it: the workers may go on */
-    MEMBER_DO_PARTS,        /* send CKPT_PART for each part of the list */
-    MEMBER_DO_FILES,        /* send CKPT_FILE for each file that was written */
+    MEMBER_DO_CONNECT,       /* resolve the endpoint anew and connect; answer CONNECTED or CONNECT_FAILED */
+    MEMBER_DO_DISCONNECT,    /* close the link, or stop trying; no LINK_CLOSED is expected */
+    MEMBER_DO_SEND,          /* member_message(m, what) on the link */
+    MEMBER_DO_INCIDENTS,     /* send INCIDENT for each worker of the last attempt that failed by itself */
+    MEMBER_DO_OPEN_STORE,    /* of member_round(); answer STORE */
+    MEMBER_DO_CLOSE_STORE,   /* and every lease in it */
+    MEMBER_DO_LEASE_REQUEST, /* connect to member_world()'s master and show the token; answer LEASE_GRANTED or
+                                KNOCK_FAILED */
+    MEMBER_DO_LEASE_RELEASE, /* close the lease, or stop trying */
+    MEMBER_DO_LEASE_SEND,    /* HEARTBEAT or ROUND_OVER (`what`) on our lease */
+    MEMBER_DO_TENANTS_SEND,  /* host of the store: ROUND_OVER to every lease */
+    MEMBER_DO_START,         /* an attempt with member_world() */
+    MEMBER_DO_STOP,          /* the attempt: signal, grace (0 = SIGKILL) */
+    MEMBER_DO_PROBE,         /* the stage of m->probe; the message's other fields are new ids, or none; answer PROBED */
+    MEMBER_DO_RESTOCK,       /* the agreement is repeated: STOCK anew, as soon as all workers ask */
+    MEMBER_DO_RESTORE,       /* offer m->restore's step to all workers; READ, or STOCK if one could not */
+    MEMBER_DO_GO,            /* every rank of the job has read it: the workers may go on */
+    MEMBER_DO_PARTS,         /* send CKPT_PART for each part of the list */
+    MEMBER_DO_FILES,         /* send CKPT_FILE for each file that was written */
     MEMBER_DO_WORDS, /* the message that is fed, about an emergency checkpoint; hold the workers back, answer STAND */
     MEMBER_DO_WORDS_LOST, /* there is nobody to agree with: what is not being copied will not be */
     MEMBER_DO_COMMON,     /* the message that is fed: which step all nodes have, */
@@ -212,10 +213,10 @@ enum member_action_type {
     MEMBER_DO_SAVED,      /* m->save: what has become of over_step */
     MEMBER_DO_PROBE_STOP, /* end what runs of it, forget what it brought */
     MEMBER_DO_PROBE_TELL, /* `what`: send PROBE_ID for each id, or PROBE_RESULT for all that the stage has brought */
-    MEMBER_DO_NOTICE,   /* m->notice and m->text: without a boundary no worker may begin a step, answer LIVE; with one:
-                           tell the workers, answer AT_BOUNDARY when all that listen are there */
-    MEMBER_DO_UNNOTICE, /* forget it: the workers run on */
-    MEMBER_DO_SAY,      /* m->text: a line for the person who waits */
+    MEMBER_DO_NOTICE, /* m->notice and m->text: without a boundary no worker may begin a step, answer STEP_REPORT; with
+                         one: tell the workers, answer AT_BOUNDARY when all that listen are there */
+    MEMBER_DO_UNNOTICE,   /* forget it: the workers run on */
+    MEMBER_DO_SAY,        /* m->text: a line for the person who waits */
     MEMBER_DO_SAY_FENCED, /* member_fence_text() */
     MEMBER_DO_EXIT,       /* with m->status and m->text; a last message sent before is flushed first */
 };
@@ -328,25 +329,26 @@ struct member {
     unsigned failed_status;       /* of this node's own failure, for the case that nobody says more */
 
     el_usec connect_at, tried_at, try_until, hello_until; /* those that do not run are EL_NEVER */
-    el_usec beat_at;                                      /* the next BEAT on the link */
-    el_usec asked, asked_last; /* the first BEAT on the link that is not answered yet, or EL_NEVER; the last one sent */
-    el_usec coord_heard;       /* sending time of the last thing the coordinator answered */
-    el_usec delivered;         /* … of the last that its host has for it */
-    el_usec refused;           /* … of the last attempt to connect that its host refused */
-    el_usec away_since;        /* no link since; EL_NEVER while up */
+    el_usec beat_at;                                      /* the next HEARTBEAT on the link */
+    el_usec asked,
+        asked_last;      /* the first HEARTBEAT on the link that is not answered yet, or EL_NEVER; the last one sent */
+    el_usec coord_heard; /* sending time of the last thing the coordinator answered */
+    el_usec delivered;   /* … of the last that its host has for it */
+    el_usec refused;     /* … of the last attempt to connect that its host refused */
+    el_usec away_since;  /* no link since; EL_NEVER while up */
     el_usec backoff, lease_backoff;
     el_usec knock_at, knocked_at, knock_until, enter_until;
-    el_usec lease_asked;     /* the last BEAT on the lease, or what counts as that; EL_NEVER: no lease is up */
+    el_usec lease_asked;     /* the last HEARTBEAT on the lease, or what counts as that; EL_NEVER: no lease is up */
     el_usec lease_heard;     /* sending time of the last one that was answered */
     el_usec lease_delivered; /* … of the last message that the store's host has */
     el_usec lease_echo;      /* the host's clock in its last answer */
     bool lease_here;         /* the coordinator is in the process of the store's host */
-    el_usec taken_since;     /* known since then: the coordinator's host has the BEAT of `asked`; or EL_NEVER */
+    el_usec taken_since;     /* known since then: the coordinator's host has the HEARTBEAT of `asked`; or EL_NEVER */
     el_usec still;           /* until then, as another node has told us, the coordinator answered nobody */
     el_usec refused_too;     /* until then, as another node has told us, its host refused that node, too */
     el_usec others_hear;     /* host of the store: until then, as another node says, the coordinator answers */
     el_usec join_until;      /* never a link so far: give up then */
-    el_usec leave_until;     /* GOODBYE is waited for */
+    el_usec leave_until;     /* LEAVE_ACK is waited for */
     el_usec depart_at;       /* it has come: the order to stop is waited for */
     int leave_signal;
     unsigned leaves;               /* signals so far */
@@ -384,8 +386,8 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
 /* A moment of this node's clock on the coordinator's, for time_us and error_us of a message. */
 void member_on_clock(const struct member *m, el_usec at, el_usec now, uint64_t *time_us, uint64_t *error_us);
 
-/* The answer to a BEAT that came on a lease to this node. */
-void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out);
+/* The answer to a HEARTBEAT that came on a lease to this node. */
+void member_lease_reply(const struct member *m, const struct msg_heartbeat *beat, el_usec now, struct msg *out);
 
 /* The world to run (from WORLD), and the round whose store is to be opened. */
 const struct msg_world *member_world(const struct member *m);

@@ -94,8 +94,8 @@ static void on_delivered(struct member *m, el_usec at, el_usec now)
         m->taken_since = now;
 }
 
-/* It has got a BEAT and did not answer it, for so long that it will hold its verdicts for the limit when it wakes (half
- * an interval, see note_gap() of rdzv.c); and its host was there a moment ago. */
+/* It has got a HEARTBEAT and did not answer it, for so long that it will hold its verdicts for the limit when it wakes
+ * (half an interval, see note_gap() of rdzv.c); and its host was there a moment ago. */
 static bool stands_still(const struct member *m, el_usec now)
 {
     return m->link == MEMBER_LINK_UP && m->taken_since != EL_NEVER && m->taken_since + quarters(m, 3) <= now &&
@@ -128,7 +128,7 @@ static void member_fence_saw(struct member *m, enum msg_view view, el_usec when)
         member_heard(&m->refused_too, when - quarters(m, 5));
 }
 
-static void on_lease_reply(struct member *m, const struct msg_beat *beat)
+static void on_lease_reply(struct member *m, const struct msg_heartbeat *beat)
 {
     member_heard(&m->lease_heard, beat->time);
     member_heard(&m->lease_echo, beat->own);
@@ -137,7 +137,7 @@ static void on_lease_reply(struct member *m, const struct msg_beat *beat)
 }
 
 /* Host of the store: each of the others is heard; if one hears the coordinator, it is alive. */
-static void on_tenant(struct member *m, const struct msg_beat *beat, el_usec now)
+static void on_tenant(struct member *m, const struct msg_heartbeat *beat, el_usec now)
 {
     if (beat->view == MSG_VIEW_HEARD || beat->view == MSG_VIEW_HERE)
         m->others_hear = now + quarters(m, 6);
@@ -162,10 +162,10 @@ void member_fence_event(struct member *m, const struct member_event *ev, el_usec
         on_delivered(m, ev->at, now);
     else if (ev->type == MEMBER_EV_LEASE_DELIVERED)
         on_lease_delivered(m, ev->at, now);
-    else if (ev->type == MEMBER_EV_LEASE_MSG && ev->msg->type == MSG_BEAT_REPLY)
-        on_lease_reply(m, &ev->msg->u.beat);
-    else if (ev->type == MEMBER_EV_TENANT && ev->msg->type == MSG_BEAT)
-        on_tenant(m, &ev->msg->u.beat, now);
+    else if (ev->type == MEMBER_EV_LEASE_MSG && ev->msg->type == MSG_HEARTBEAT_ACK)
+        on_lease_reply(m, &ev->msg->u.heartbeat);
+    else if (ev->type == MEMBER_EV_TENANT && ev->msg->type == MSG_HEARTBEAT)
+        on_tenant(m, &ev->msg->u.heartbeat, now);
 }
 
 /* More often as soon as the coordinator is late: the others' word must be here before the limit. */

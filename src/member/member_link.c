@@ -125,7 +125,7 @@ static el_usec clock_error(const struct member *m, el_usec now)
     return m->clock_error + (now - m->clock_at) / (1000000 / MEMBER_DRIFT_PPM);
 }
 
-void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec now)
+void member_beat_reply(struct member *m, const struct msg_heartbeat *beat, el_usec now)
 {
     if (beat->time > now)
         return; /* not ours */
@@ -157,15 +157,15 @@ void member_knock(struct member *m, el_usec now, struct member_actions *out)
 {
     m->lease = MEMBER_LEASE_TRYING;
     m->knocked_at = now;
-    m->knock_until = now + MEMBER_KNOCK_LIMIT;
+    m->knock_until = now + MEMBER_LEASE_LIMIT;
     m->knock_at = m->lease_asked = EL_NEVER;
-    member_act(out, MEMBER_DO_KNOCK);
+    member_act(out, MEMBER_DO_LEASE_REQUEST);
 }
 
 void member_unknock(struct member *m, struct member_actions *out)
 {
     if (m->lease == MEMBER_LEASE_TRYING || m->lease == MEMBER_LEASE_UP)
-        member_act(out, MEMBER_DO_UNKNOCK);
+        member_act(out, MEMBER_DO_LEASE_RELEASE);
     m->lease = MEMBER_LEASE_NONE;
     m->knock_at = m->knock_until = m->lease_asked = EL_NEVER;
     m->lease_backoff = 0;
@@ -203,7 +203,7 @@ static void on_lease_msg(struct member *m, const struct msg *msg, struct member_
 void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out)
 {
     switch ((unsigned)ev->type) {
-    case MEMBER_EV_KNOCK_OK:
+    case MEMBER_EV_LEASE_GRANTED:
         if (m->lease != MEMBER_LEASE_TRYING)
             break;
         m->lease = MEMBER_LEASE_UP;
@@ -216,7 +216,7 @@ void member_lease_event(struct member *m, const struct member_event *ev, el_usec
         else if (m->entering)
             member_start(m, out);
         break;
-    case MEMBER_EV_KNOCK_FAILED:
+    case MEMBER_EV_LEASE_FAILED:
         if (m->lease != MEMBER_LEASE_TRYING)
             break;
         if (ev->text)
@@ -245,7 +245,7 @@ el_usec member_give_up_at(const struct member *m)
     if (!m->ever)
         return m->join_until;
     el_usec limit = m->conf.coordinator_timeout ? m->conf.coordinator_timeout : EL_MS(m->conf.set.join_timeout_ms);
-    /* With a link: it may stand still.  It has answered since the link is up, and no HELLO is without a BEAT. */
+    /* With a link: it may stand still.  It has answered since the link is up, and no HELLO is without a HEARTBEAT. */
     el_usec since = m->away_since != EL_NEVER ? m->away_since : m->coord_heard + member_silence_limit(m);
     return m->conf.hosts_coordinator && m->away_since == EL_NEVER ? EL_NEVER : since + limit;
 }
@@ -287,10 +287,10 @@ static void lease_timeout(struct member *m, el_usec now, struct member_actions *
         m->entering = false;
         m->enter_until = EL_NEVER;
         member_unknock(m, out);
-        member_send(m, out, MSG_NO_KNOCK);
+        member_send(m, out, MSG_LEASE_FAILED);
     }
     if (m->knock_until <= now || lease_silent_at(m) <= now) {
-        member_act(out, MEMBER_DO_UNKNOCK);
+        member_act(out, MEMBER_DO_LEASE_RELEASE);
         snprintf(m->trouble, sizeof m->trouble, "the store of round %llu does not answer",
                  (unsigned long long)m->round.number);
         lease_lost(m, now);
@@ -299,7 +299,7 @@ static void lease_timeout(struct member *m, el_usec now, struct member_actions *
         member_knock(m, now, out);
     if (member_lease_beat_at(m) <= now) {
         m->lease_asked = now;
-        member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_BEAT;
+        member_act(out, MEMBER_DO_LEASE_SEND)->what = MSG_HEARTBEAT;
     }
 }
 
@@ -320,7 +320,7 @@ void member_link_timeout(struct member *m, el_usec now, struct member_actions *o
         m->beat_at = now + (m->burst ? member_interval(m) / 16 : member_interval(m));
         m->burst -= m->burst > 0;
         member_fence_asked(m, now);
-        member_send(m, out, MSG_BEAT);
+        member_send(m, out, MSG_HEARTBEAT);
     }
 }
 

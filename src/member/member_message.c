@@ -96,9 +96,9 @@ static void member_message_digest(const struct member *m, struct msg_digest *out
                                .steps = d->steps < INT64_MAX ? d->steps : INT64_MAX};
 }
 
-void member_lease_reply(const struct member *m, const struct msg_beat *beat, el_usec now, struct msg *out)
+void member_lease_reply(const struct member *m, const struct msg_heartbeat *beat, el_usec now, struct msg *out)
 {
-    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {beat->time, now, member_view(m, now)}};
+    *out = (struct msg){.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {beat->time, now, member_view(m, now)}};
 }
 
 void member_message(const struct member *m, enum msg_type what, el_usec now, struct msg *out)
@@ -106,37 +106,39 @@ void member_message(const struct member *m, enum msg_type what, el_usec now, str
     *out = (struct msg){.type = what};
     switch ((unsigned)what) {
     case MSG_HELLO: hello(m, &out->u.hello); break;
-    case MSG_BEAT: out->u.beat = (struct msg_beat){now, m->lease_echo, member_view(m, now)}; break;
+    case MSG_HEARTBEAT: out->u.heartbeat = (struct msg_heartbeat){now, m->lease_echo, member_view(m, now)}; break;
     case MSG_STORE_READY:
         out->u.store_ready = (struct msg_store_ready){m->store.number, m->store.coord, m->store_addr, m->store_port};
         break;
     case MSG_NO_STORE: out->u.no_store = (struct msg_no_store){m->store.number, m->store.coord, m->trouble}; break;
-    case MSG_NO_KNOCK: out->u.no_knock = (struct msg_no_knock){m->round.number, m->round.coord, m->trouble}; break;
+    case MSG_LEASE_FAILED:
+        out->u.lease_failed = (struct msg_lease_failed){m->round.number, m->round.coord, m->trouble};
+        break;
     case MSG_WORKER_FAILED: worker_failed(m, now, &out->u.worker_failed); break;
     case MSG_DIGEST: member_message_digest(m, &out->u.digest); break;
     case MSG_STOPPED: stopped(m, &out->u.stopped); break;
-    case MSG_CKPT_STOCK: member_restore_message(m, &out->u.ckpt_stock); break;
+    case MSG_CKPT_INVENTORY: member_restore_message(m, &out->u.ckpt_inventory); break;
     case MSG_CKPT_TAKEN: member_common_message(m, &out->u.ckpt_taken); break;
     case MSG_CKPT_DIGESTS: member_digests_message(m, &out->u.ckpt_digests); break;
-    case MSG_CKPT_STAND: member_words_message(m, &out->u.ckpt_stand); break;
-    case MSG_CKPT_HELD: member_save_message(m, &out->u.ckpt_held); break;
+    case MSG_EMERGENCY_STATE: member_words_message(m, &out->u.emergency_state); break;
+    case MSG_CKPT_STATE: member_save_message(m, &out->u.ckpt_state); break;
     case MSG_LEAVING:
         out->u.leaving = (struct msg_leaving){(uint64_t)m->leave_signal, m->leaving ? "asked to leave" : m->text};
         break;
     case MSG_END_ACK: out->u.end_ack = (struct msg_end_ack){m->status}; break;
-    case MSG_KNOCK:
-        out->u.knock =
-            (struct msg_knock){m->conf.run_id, m->round.number, m->round.coord, m->world.token, m->world.group_rank};
+    case MSG_LEASE_REQUEST:
+        out->u.lease_request = (struct msg_lease_request){m->conf.run_id, m->round.number, m->round.coord,
+                                                          m->world.token, m->world.group_rank};
         break;
     case MSG_STARTED:
     case MSG_AT_BOUNDARY:
         out->u.at_boundary = (struct msg_at_boundary){m->round.number, m->round.coord, m->notice.ask};
         break;
-    case MSG_LIVE:
-        out->u.live = (struct msg_live){m->round.number, m->round.coord, m->notice.ask, member_step_told(m->live.step),
-                                        m->live.deaf,    m->live.past};
+    case MSG_STEP_REPORT:
+        out->u.step_report = (struct msg_step_report){
+            m->round.number, m->round.coord, m->notice.ask, member_step_told(m->live.step), m->live.deaf, m->live.past};
         break;
-    case MSG_AWARE:
+    case MSG_SUBSCRIBED:
     case MSG_SUCCEEDED:
     case MSG_ROUND_OVER: /* the same two fields in front */
         out->u.started = (struct msg_started){m->round.number, m->round.coord};

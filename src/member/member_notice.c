@@ -14,7 +14,7 @@ static bool member_notice_is_present(const struct member *m, uint64_t number, ui
 static void member_notice_answer(struct member *m, struct member_actions *out)
 {
     if (m->live.told && m->notice.boundary == MEMBER_NO_STEP)
-        member_send(m, out, MSG_LIVE);
+        member_send(m, out, MSG_STEP_REPORT);
     if (m->at_boundary)
         member_send(m, out, MSG_AT_BOUNDARY);
 }
@@ -43,7 +43,7 @@ void member_unnotice(struct member *m, const struct msg_world *w, struct member_
     if (!member_notice_is_present(m, w->number, w->coord))
         return;
     if (m->aware)
-        member_send(m, out, MSG_AWARE);
+        member_send(m, out, MSG_SUBSCRIBED);
     if (!m->noticed)
         return;
     m->noticed = m->at_boundary = m->live.told = false;
@@ -54,9 +54,9 @@ void member_notice_event(struct member *m, const struct member_event *ev, struct
 {
     if (!m->attempt)
         return;
-    if (ev->type == MEMBER_EV_AWARE) {
+    if (ev->type == MEMBER_EV_SUBSCRIBED) {
         m->aware = true;
-        member_send(m, out, MSG_AWARE);
+        member_send(m, out, MSG_SUBSCRIBED);
         return;
     }
     if (!m->noticed)
@@ -67,10 +67,10 @@ void member_notice_event(struct member *m, const struct member_event *ev, struct
         return;
     }
     m->live = (struct member_live){.told = true, .deaf = ev->deaf, .past = ev->past, .step = ev->step};
-    member_send(m, out, MSG_LIVE);
+    member_send(m, out, MSG_STEP_REPORT);
 }
 
-void member_on_goodbye(struct member *m, const struct msg_goodbye *g, el_usec now)
+void member_on_goodbye(struct member *m, const struct msg_leave_ack *g, el_usec now)
 {
     m->leave_told = m->leaving;
     m->depart_at = g->wait_ms && m->attempt && !m->stopping ? now + EL_MS(g->wait_ms) + GOODBYE_MARGIN : now;

@@ -24,7 +24,7 @@ void member_restore_reset(struct member *m);
 void member_restore_tell(struct member *m, struct member_actions *out); /* a new connection, or news */
 void member_restore_event(struct member *m, const struct member_event *ev, struct member_actions *out);
 void member_restore_order(struct member *m, const struct msg_restore *r, struct member_actions *out);
-void member_restore_message(const struct member *m, struct msg_ckpt_stock *out);
+void member_restore_message(const struct member *m, struct msg_ckpt_inventory *out);
 
 /* member_save.c */
 void member_save_tell(struct member *m, struct member_actions *out);
@@ -34,7 +34,7 @@ bool member_save_waits(const struct member *m, el_usec now);
 void member_save_event(struct member *m, const struct member_event *ev, struct member_actions *out);
 void member_save_order(struct member *m, const struct msg *msg, struct member_actions *out);
 void member_save_went_back(struct member *m, int64_t step);
-void member_save_message(const struct member *m, struct msg_ckpt_held *out);
+void member_save_message(const struct member *m, struct msg_ckpt_state *out);
 
 /* member_words.c */
 void member_words_tell(struct member *m, struct member_actions *out);
@@ -47,13 +47,13 @@ void member_common_event(struct member *m, const struct member_event *ev, struct
 void member_common_order(struct member *m, const struct msg *msg, struct member_actions *out);
 void member_common_message(const struct member *m, struct msg_ckpt_taken *out);
 void member_digests_message(const struct member *m, struct msg_ckpt_digests *out);
-void member_words_message(const struct member *m, struct msg_ckpt_stand *out);
+void member_words_message(const struct member *m, struct msg_emergency_state *out);
 
 /* member_notice.c */
 void member_on_notice(struct member *m, const struct msg_notice *n, el_usec now, struct member_actions *out);
 void member_unnotice(struct member *m, const struct msg_world *w, struct member_actions *out);
 void member_notice_event(struct member *m, const struct member_event *ev, struct member_actions *out);
-void member_on_goodbye(struct member *m, const struct msg_goodbye *g, el_usec now);
+void member_on_goodbye(struct member *m, const struct msg_leave_ack *g, el_usec now);
 
 /* As a worker says it on its page, which may be anything; as a message may hold it. */
 static inline int64_t member_step_told(int64_t step)
@@ -68,7 +68,7 @@ void member_link_lost(struct member *m, const char *why, bool refused, el_usec n
 void member_link_drop(struct member *m, const char *why, el_usec now, struct member_actions *out);
 void member_link_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);
 void member_link_answered(struct member *m, el_usec now);
-void member_beat_reply(struct member *m, const struct msg_beat *beat, el_usec now);
+void member_beat_reply(struct member *m, const struct msg_heartbeat *beat, el_usec now);
 void member_knock(struct member *m, el_usec now, struct member_actions *out);
 void member_unknock(struct member *m, struct member_actions *out);
 void member_lease_event(struct member *m, const struct member_event *ev, el_usec now, struct member_actions *out);

@@ -13,7 +13,7 @@ void member_restore_reset(struct member *m)
 void member_restore_tell(struct member *m, struct member_actions *out)
 {
     if (m->restore.stocked && m->attempt)
-        member_send(m, out, MSG_CKPT_STOCK);
+        member_send(m, out, MSG_CKPT_INVENTORY);
 }
 
 static void on_stock(struct member *m, const struct restore_stock *s, struct member_actions *out)
@@ -92,22 +92,22 @@ void member_restore_order(struct member *m, const struct msg_restore *r, struct 
     }
 }
 
-void member_restore_message(const struct member *m, struct msg_ckpt_stock *out)
+void member_restore_message(const struct member *m, struct msg_ckpt_inventory *out)
 {
     const struct restore_stock *s = &m->restore.stock;
-    *out = (struct msg_ckpt_stock){.number = m->round.number,
-                                   .coord = m->round.coord,
-                                   .attempt = s->attempt,
-                                   .steps = m->restore.steps,
-                                   .since = s->since,
-                                   .whole = s->whole,
-                                   .newest = s->newest,
-                                   .on_disk = s->on_disk,
-                                   .elsewhere = s->elsewhere,
-                                   .misfit = s->misfit,
-                                   .at = s->at,
-                                   .step = s->told,
-                                   .lineage = s->told_lineage,
-                                   .fresh = s->fresh,
-                                   .text = s->why};
+    *out = (struct msg_ckpt_inventory){.number = m->round.number,
+                                       .coord = m->round.coord,
+                                       .attempt = s->attempt,
+                                       .steps = m->restore.steps,
+                                       .since = s->since,
+                                       .whole = s->whole,
+                                       .newest = s->newest,
+                                       .on_disk = s->on_disk,
+                                       .elsewhere = s->elsewhere,
+                                       .misfit = s->misfit,
+                                       .at = s->at,
+                                       .step = s->told,
+                                       .lineage = s->told_lineage,
+                                       .fresh = s->fresh,
+                                       .text = s->why};
 }

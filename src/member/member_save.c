@@ -8,7 +8,7 @@
 static void member_save_report(struct member *m, struct member_actions *out)
 {
     if (m->save.held)
-        member_send(m, out, MSG_CKPT_HELD);
+        member_send(m, out, MSG_CKPT_STATE);
 }
 
 /* A new connection: the other side may know nothing. */
@@ -174,26 +174,26 @@ void member_save_went_back(struct member *m, int64_t step)
     m->save.done = m->save.done > step ? MEMBER_NO_STEP : m->save.done;
 }
 
-void member_save_message(const struct member *m, struct msg_ckpt_held *out)
+void member_save_message(const struct member *m, struct msg_ckpt_state *out)
 {
     const struct member_save *x = &m->save;
     const struct member_held *h = x->held;
-    *out = (struct msg_ckpt_held){.number = h->number,
-                                  .coord = h->coord,
-                                  .list = h->list,
-                                  .parts = h->parts,
-                                  .layout = h->layout,
-                                  .steps = h->steps,
-                                  .least = h->least,
-                                  .wishes = h->wishes,
-                                  .ask = h->ask,
-                                  .done = x->done,
-                                  .quiet = h->quiet,
-                                  .giver = x->giver,
-                                  .order = x->order,
-                                  .at = x->at,
-                                  .moved = x->moved,
-                                  .got = x->got,
-                                  .existed = x->existed,
-                                  .text = x->text};
+    *out = (struct msg_ckpt_state){.number = h->number,
+                                   .coord = h->coord,
+                                   .list = h->list,
+                                   .parts = h->parts,
+                                   .layout = h->layout,
+                                   .steps = h->steps,
+                                   .least = h->least,
+                                   .wishes = h->wishes,
+                                   .ask = h->ask,
+                                   .done = x->done,
+                                   .quiet = h->quiet,
+                                   .giver = x->giver,
+                                   .order = x->order,
+                                   .at = x->at,
+                                   .moved = x->moved,
+                                   .got = x->got,
+                                   .existed = x->existed,
+                                   .text = x->text};
 }

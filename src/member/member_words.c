@@ -10,7 +10,7 @@ static bool member_words_is_of_round(const struct member *m, const struct member
 void member_words_tell(struct member *m, struct member_actions *out)
 {
     if (member_words_is_of_round(m, m->stand))
-        member_send(m, out, MSG_CKPT_STAND);
+        member_send(m, out, MSG_EMERGENCY_STATE);
 }
 
 void member_words_event(struct member *m, const struct member_event *ev, struct member_actions *out)
@@ -41,21 +41,21 @@ void member_words_advance(struct member *m, struct member_actions *out)
     member_act(out, MEMBER_DO_WORDS_LOST);
 }
 
-void member_words_message(const struct member *m, struct msg_ckpt_stand *out)
+void member_words_message(const struct member *m, struct msg_emergency_state *out)
 {
     const struct member_stand *s = m->stand;
-    *out = (struct msg_ckpt_stand){.number = s->number,
-                                   .coord = s->coord,
-                                   .serial = s->serial,
-                                   .list = s->list,
-                                   .steps = s->steps,
-                                   .limit = member_step_told(s->limit),
-                                   .step = member_step_told(s->step),
-                                   .copied = s->copied,
-                                   .copies = s->copies,
-                                   .bytes = s->bytes,
-                                   .busy = s->busy,
-                                   .ends = s->ends,
-                                   .elsewhere = s->elsewhere,
-                                   .text = s->why};
+    *out = (struct msg_emergency_state){.number = s->number,
+                                        .coord = s->coord,
+                                        .serial = s->serial,
+                                        .list = s->list,
+                                        .steps = s->steps,
+                                        .limit = member_step_told(s->limit),
+                                        .step = member_step_told(s->step),
+                                        .copied = s->copied,
+                                        .copies = s->copies,
+                                        .bytes = s->bytes,
+                                        .busy = s->busy,
+                                        .ends = s->ends,
+                                        .elsewhere = s->elsewhere,
+                                        .text = s->why};
 }

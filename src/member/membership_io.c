@@ -149,20 +149,20 @@ static void membership_send(struct membership *m, struct link *to, enum msg_type
 static void lease_connected(void *ctx)
 {
     struct membership *m = ctx;
-    membership_send(m, m->lease, MSG_KNOCK);
+    membership_send(m, m->lease, MSG_LEASE_REQUEST);
 }
 
 static void lease_failed(void *ctx, bool refused, const char *text)
 {
-    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_KNOCK_FAILED, .refused = refused, .text = text});
+    membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_LEASE_FAILED, .refused = refused, .text = text});
 }
 
 static void lease_message(void *ctx, const struct msg *msg)
 {
     struct membership *m = ctx;
-    if (msg->type == MSG_KNOCK_OK && !m->lease_held) {
+    if (msg->type == MSG_LEASE_GRANTED && !m->lease_held) {
         m->lease_held = true;
-        membership_feed(m, &(struct member_event){.type = MEMBER_EV_KNOCK_OK});
+        membership_feed(m, &(struct member_event){.type = MEMBER_EV_LEASE_GRANTED});
     } else if (m->lease_held) {
         membership_feed(m, &(struct member_event){.type = MEMBER_EV_LEASE_MSG, .msg = msg});
     }
@@ -174,7 +174,7 @@ static void lease_closed(void *ctx, const char *text)
     bool held = m->lease_held;
     m->lease_held = false;
     membership_feed(
-        m, &(struct member_event){.type = held ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_KNOCK_FAILED, .text = text});
+        m, &(struct member_event){.type = held ? MEMBER_EV_LEASE_CLOSED : MEMBER_EV_LEASE_FAILED, .text = text});
 }
 
 static const struct link_ops lease_link = {
@@ -271,7 +271,7 @@ void membership_look(struct membership *m)
 /* What has been taken until now is looked at before more is on its way. */
 static void do_send(struct membership *m, enum msg_type what)
 {
-    if (what == MSG_BEAT)
+    if (what == MSG_HEARTBEAT)
         membership_look(m);
     membership_send(m, m->link, what);
 }
@@ -296,11 +296,11 @@ static void perform(struct membership *m, const struct member_action *a)
     case MEMBER_DO_INCIDENTS: m->ops.incidents(m->ctx); break;
     case MEMBER_DO_OPEN_STORE: membership_open_store(m); break;
     case MEMBER_DO_CLOSE_STORE: membership_close_store(m); break;
-    case MEMBER_DO_KNOCK:
+    case MEMBER_DO_LEASE_REQUEST:
         m->lease_held = false;
         link_connect(m->lease, member_world(&m->core)->master_addr, (int)member_world(&m->core)->master_port);
         break;
-    case MEMBER_DO_UNKNOCK:
+    case MEMBER_DO_LEASE_RELEASE:
         m->lease_held = false;
         link_disconnect(m->lease);
         break;
@@ -387,12 +387,12 @@ void membership_started(struct membership *m)
 
 void membership_aware(struct membership *m)
 {
-    membership_feed(m, &(struct member_event){.type = MEMBER_EV_AWARE});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_SUBSCRIBED});
 }
 
 void membership_live(struct membership *m, int64_t step, bool deaf, bool past)
 {
-    membership_feed(m, &(struct member_event){.type = MEMBER_EV_LIVE, .step = step, .deaf = deaf, .past = past});
+    membership_feed(m, &(struct member_event){.type = MEMBER_EV_STEP_REPORT, .step = step, .deaf = deaf, .past = past});
 }
 
 void membership_at_boundary(struct membership *m)

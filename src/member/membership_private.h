@@ -29,7 +29,7 @@ struct membership {
     struct loop_timer *deadline, *staying;
 
     struct link *link, *lease;
-    bool lease_held; /* KNOCK_OK has come */
+    bool lease_held; /* LEASE_GRANTED has come */
     struct lease_server *tenants;
     struct store_server *store; /* of the round; may be `port` */
     struct coordinator_host *hosting;
@@ -53,9 +53,9 @@ void membership_feed(struct membership *m, const struct member_event *ev);
 void membership_look(struct membership *m);
 
 /* membership_store_io.c: the store of the round, and who may use it. */
-bool membership_knocks(void *ctx, const struct msg_knock *k); /* lease_server_ops */
+bool membership_knocks(void *ctx, const struct msg_lease_request *k); /* lease_server_ops */
 void membership_tenant_heard(void *ctx, const struct msg *msg);
-void membership_tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out);
+void membership_tenant_reply(void *ctx, const struct msg_heartbeat *beat, struct msg *out);
 void membership_knock(void *ctx, int fd, const struct el_addr *peer, const char *bytes,
                       size_t n); /* coordinator_host_ops */
 bool membership_admits(void *ctx, const struct el_addr *peer);

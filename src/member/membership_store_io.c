@@ -5,7 +5,7 @@
 
 #define WAIT_REPORT EL_SEC(30) /* as NODE_WAIT_REPORT */
 
-bool membership_knocks(void *ctx, const struct msg_knock *k)
+bool membership_knocks(void *ctx, const struct msg_lease_request *k)
 {
     struct membership *m = ctx;
     struct member_round round = member_store_round(&m->core);
@@ -18,7 +18,7 @@ void membership_tenant_heard(void *ctx, const struct msg *msg)
     membership_feed(ctx, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = msg});
 }
 
-void membership_tenant_reply(void *ctx, const struct msg_beat *beat, struct msg *out)
+void membership_tenant_reply(void *ctx, const struct msg_heartbeat *beat, struct msg *out)
 {
     struct membership *m = ctx;
     membership_look(m); /* what is said of the coordinator must be of this moment */

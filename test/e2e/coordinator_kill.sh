@@ -91,7 +91,7 @@ killed
 port=0
 serve
 agents early --agents 2 --min 3 --max 3 --keep-alive 200
-wait_for came early PARK 2
+wait_for came early WAIT 2
 killed
 serve
 echo join >&9

@@ -228,7 +228,7 @@ static void hear(struct agent *a, const struct msg *m)
     switch ((unsigned)m->type) {
     case MSG_WORLD: on_world(a, &m->u.world); break;
     case MSG_STOP: on_stop(a, &m->u.stop); break;
-    case MSG_PARK: tell(a, "PARK", m->u.park.number, m->u.park.text); break;
+    case MSG_WAIT: tell(a, "WAIT", m->u.wait.number, m->u.wait.text); break;
     case MSG_NOTICE: tell(a, "NOTICE", m->u.notice.number, m->u.notice.text); break;
     case MSG_OPEN_STORE:
         tell(a, "OPEN_STORE", m->u.open_store.number, "");
@@ -242,7 +242,7 @@ static void hear(struct agent *a, const struct msg *m)
         answer = (struct msg){.type = MSG_END_ACK, .u.end_ack = {m->u.end.status}};
         send_msg(a, &answer);
         break;
-    case MSG_GOODBYE: tell(a, "GOODBYE", 0, ""); break;
+    case MSG_LEAVE_ACK: tell(a, "LEAVE_ACK", 0, ""); break;
     case MSG_REFUSED:
         tell(a, "REFUSED", m->u.refused.status, m->u.refused.text);
         a->gone |= !m->u.refused.retry;
@@ -365,7 +365,7 @@ static void on_timer(void *ctx)
             next = now;
         if (!a->up || a->mute || a->beat_at > now)
             continue;
-        struct msg m = {.type = MSG_BEAT, .u.beat = {.time = now}};
+        struct msg m = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = now}};
         a->beat_at += EL_MS(hello.keep_alive_ms);
         send_msg(a, &m);
     }

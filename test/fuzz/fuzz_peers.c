@@ -131,10 +131,10 @@ static void says(const struct msg *m)
 static bool draw(struct tape *t, const struct scene *s, struct msg *out)
 {
     unsigned row = take(t) % (COUNT_OF(rows) + 1);
-    struct msg m = {.type = MSG_BEAT};
+    struct msg m = {.type = MSG_HEARTBEAT};
     if (row == COUNT_OF(rows)) {
-        m.u.beat.time = number_of(&(struct el_field){.limit = UINT64_MAX}, take(t));
-        m.u.beat.own = number_of(&(struct el_field){.limit = UINT64_MAX}, take(t));
+        m.u.heartbeat.time = number_of(&(struct el_field){.limit = UINT64_MAX}, take(t));
+        m.u.heartbeat.own = number_of(&(struct el_field){.limit = UINT64_MAX}, take(t));
     } else {
         m.type = rows[row].type;
         for (const struct el_field *f = rows[row].fields; f->name; f++)
@@ -360,7 +360,7 @@ static void member_act_on(struct member_scene *s, const struct member_action *a)
     switch ((unsigned)a->type) {
     case MEMBER_DO_CONNECT: later(s, (struct member_event){.type = MEMBER_EV_CONNECTED}); break;
     case MEMBER_DO_OPEN_STORE: later(s, (struct member_event){.type = MEMBER_EV_STORE, .ok = true, .port = 1}); break;
-    case MEMBER_DO_KNOCK: later(s, (struct member_event){.type = MEMBER_EV_KNOCK_OK}); break;
+    case MEMBER_DO_LEASE_REQUEST: later(s, (struct member_event){.type = MEMBER_EV_LEASE_GRANTED}); break;
     case MEMBER_DO_START:
         if (member_world(&s->m)->rank_base + s->m.conf.slots > member_world(&s->m)->world_size)
             abort(); /* workers would be told ranks that there are not */
@@ -392,9 +392,9 @@ static void happens(struct member_scene *s, struct tape *t)
     static const struct member_held held = {.list = 1, .parts = 1, .layout = "a", .steps = "", .wishes = ""};
     static const struct member_digests digests = {.number = 1, .coord = 1, .step = 1, .text = "1=1"};
     static const enum member_event_type types[] = {
-        MEMBER_EV_STOCK,        MEMBER_EV_READ,        MEMBER_EV_HELD,        MEMBER_EV_SAVED,  MEMBER_EV_AWARE,
-        MEMBER_EV_LIVE,         MEMBER_EV_AT_BOUNDARY, MEMBER_EV_LINK_CLOSED, MEMBER_EV_PROBED, MEMBER_EV_LEASE_CLOSED,
-        MEMBER_EV_KNOCK_FAILED, MEMBER_EV_CLOSED,      MEMBER_EV_DIGESTS};
+        MEMBER_EV_STOCK,        MEMBER_EV_READ,        MEMBER_EV_HELD,        MEMBER_EV_SAVED,  MEMBER_EV_SUBSCRIBED,
+        MEMBER_EV_STEP_REPORT,  MEMBER_EV_AT_BOUNDARY, MEMBER_EV_LINK_CLOSED, MEMBER_EV_PROBED, MEMBER_EV_LEASE_CLOSED,
+        MEMBER_EV_LEASE_FAILED, MEMBER_EV_CLOSED,      MEMBER_EV_DIGESTS};
     struct member_event ev = {
         .type = types[take(t) % COUNT_OF(types)], .stock = &stock, .held = &held, .digests = &digests, .ok = true};
     ev.result = MEMBER_SUCCESS;
@@ -428,7 +428,7 @@ static void run_member(struct tape *t)
             happens(&s, t);
         } else if (draw(t, &at, &got)) {
             s.now += 1000;
-            bool lease = got.type == MSG_ROUND_OVER || got.type == MSG_KNOCK_OK;
+            bool lease = got.type == MSG_ROUND_OVER || got.type == MSG_LEASE_GRANTED;
             member_feed(&s, &(struct member_event){.type = lease ? MEMBER_EV_LEASE_MSG : MEMBER_EV_MSG, .msg = &got});
             msg_release(&got);
         }

@@ -125,7 +125,7 @@ static void do_send(struct cluster *c, uint32_t who, enum msg_type what)
 {
     struct cluster_agent *a = &c->agent[who];
     struct msg m;
-    if (what == MSG_BEAT && a->acked) /* the shell looks before it sends */
+    if (what == MSG_HEARTBEAT && a->acked) /* the shell looks before it sends */
         local(c, who, 0, MEMBER_EV_DELIVERED)->serial = a->acked;
     member_message(&a->m, what, c->now, &m);
     a->sent++;
@@ -153,8 +153,8 @@ static void act(struct cluster *c, uint32_t who, const struct member_action *x)
         break;
     }
     case MEMBER_DO_CLOSE_STORE: net_tenants(c, who, MSG_NONE); break;
-    case MEMBER_DO_KNOCK: net_connect(c, who, true); break;
-    case MEMBER_DO_UNKNOCK:
+    case MEMBER_DO_LEASE_REQUEST: net_connect(c, who, true); break;
+    case MEMBER_DO_LEASE_RELEASE:
         net_close(c, a->lease, true, false);
         a->lease = 0;
         break;
@@ -214,14 +214,14 @@ static const char *event_name(enum member_event_type type)
     case MEMBER_EV_DELIVERED: return "delivered";
     case MEMBER_EV_LEASE_DELIVERED: return "lease delivered";
     case MEMBER_EV_STORE: return "store";
-    case MEMBER_EV_KNOCK_OK: return "knock ok";
-    case MEMBER_EV_KNOCK_FAILED: return "knock failed";
+    case MEMBER_EV_LEASE_GRANTED: return "knock ok";
+    case MEMBER_EV_LEASE_FAILED: return "knock failed";
     case MEMBER_EV_LEASE_CLOSED: return "lease closed";
     case MEMBER_EV_LEASE_MSG: return "lease";
     case MEMBER_EV_TENANT: return "tenant";
     case MEMBER_EV_STARTED: return "started";
-    case MEMBER_EV_AWARE: return "aware";
-    case MEMBER_EV_LIVE: return "live";
+    case MEMBER_EV_SUBSCRIBED: return "aware";
+    case MEMBER_EV_STEP_REPORT: return "live";
     case MEMBER_EV_AT_BOUNDARY: return "boundary";
     case MEMBER_EV_STOCK: return "stock";
     case MEMBER_EV_READ: return "read";
@@ -259,7 +259,7 @@ void cluster_feed(struct cluster *c, uint32_t who, const struct member_event *ev
     cluster_mix(c, c->now << 20 ^ (uint64_t)who << 8 ^ (uint64_t)ev->type << 4 ^ out.n ^ (uint64_t)a->m.place << 60);
     bool dull = ev->type == MEMBER_EV_TIMEOUT || ev->type == MEMBER_EV_DELIVERED || ev->type == MEMBER_EV_TENANT ||
                 ev->type == MEMBER_EV_LEASE_MSG ||
-                (ev->msg && (ev->msg->type == MSG_BEAT_REPLY || ev->msg->type == MSG_NONE));
+                (ev->msg && (ev->msg->type == MSG_HEARTBEAT_ACK || ev->msg->type == MSG_NONE));
     if ((!dull || c->verbose) && !c->quiet)
         cluster_note(c, who, "%s%s -> %s, round %llu.%llx, %u actions", ev->msg ? msg_name(ev->msg->type) : "event ",
                      ev->msg ? "" : event_name(ev->type), member_place_name(a->m.place),

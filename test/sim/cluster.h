@@ -61,7 +61,7 @@ struct cluster_item {
     el_usec sent_at; /* ARRIVE, ACKED */
     unsigned kept;   /* CLUSTER_JOURNAL: which record */
     struct msg msg;
-    char steps[256];   /* of a CKPT_STOCK */
+    char steps[256];   /* of a CKPT_INVENTORY */
     char words[4][96]; /* of CKPT_PART and the like */
 };
 

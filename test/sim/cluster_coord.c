@@ -76,7 +76,7 @@ static void act_coord(struct cluster *c, const struct rdzv_event *ev, const stru
         break;
     case RDZV_DO_REPLY: break;
     case RDZV_DO_BEAT:
-        m = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = {.time = ev->msg->u.beat.time, .own = c->now}};
+        m = (struct msg){.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = ev->msg->u.heartbeat.time, .own = c->now}};
         net_send(c, ev->conn, false, &m);
         break;
     case RDZV_DO_GOODBYE:

@@ -81,7 +81,7 @@ void net_connected(struct cluster *c, const struct cluster_item *it)
                                       : c->coord_up && c->coord_life == k->host_life);
     struct member_event ev = {.refused = !good, .text = good ? NULL : "refused"};
     if (k->lease)
-        ev.type = good ? MEMBER_EV_KNOCK_OK : MEMBER_EV_KNOCK_FAILED;
+        ev.type = good ? MEMBER_EV_LEASE_GRANTED : MEMBER_EV_LEASE_FAILED;
     else
         ev.type = good ? MEMBER_EV_CONNECTED : MEMBER_EV_CONNECT_FAILED;
     if (!good)
@@ -95,8 +95,8 @@ static void strip(struct cluster_item *it)
     struct msg *m = &it->msg;
     char *steps = it->steps;
     switch ((unsigned)m->type) {
-    case MSG_PARK: m->u.park.text = ""; break;
-    case MSG_HOLD: m->u.hold.text = ""; break;
+    case MSG_WAIT: m->u.wait.text = ""; break;
+    case MSG_KEEP: m->u.keep.text = ""; break;
     case MSG_STOP: m->u.stop.text = ""; break;
     case MSG_NOTICE: m->u.notice.text = ""; break;
     case MSG_WORLD:
@@ -105,7 +105,7 @@ static void strip(struct cluster_item *it)
         break;
     case MSG_END: m->u.end.text = m->u.end.cause = ""; break;
     case MSG_REFUSED: m->u.refused.text = ""; break;
-    case MSG_GOODBYE: m->u.goodbye.text = ""; break;
+    case MSG_LEAVE_ACK: m->u.leave_ack.text = ""; break;
     case MSG_HELLO: m->u.hello.master_addr = "10.0.0.1"; break;
     case MSG_STORE_READY: m->u.store_ready.addr = "10.0.0.1"; break;
     case MSG_WORKER_FAILED: m->u.worker_failed.text = ""; break;
@@ -117,22 +117,22 @@ static void strip(struct cluster_item *it)
         break;
     case MSG_PROBE_VERDICT: m->u.probe_verdict.text = m->u.probe_verdict.job = m->u.probe_verdict.name = ""; break;
     case MSG_RESTORE: m->u.restore.text = ""; break;
-    case MSG_CKPT_STOCK:
-        m->u.ckpt_stock.text = "";
-        snprintf(steps, sizeof it->steps, "%s", m->u.ckpt_stock.steps);
-        m->u.ckpt_stock.steps = "";
+    case MSG_CKPT_INVENTORY:
+        m->u.ckpt_inventory.text = "";
+        snprintf(steps, sizeof it->steps, "%s", m->u.ckpt_inventory.steps);
+        m->u.ckpt_inventory.steps = "";
         break;
     case MSG_CKPT_PART:
-    case MSG_CKPT_HELD:
+    case MSG_CKPT_STATE:
     case MSG_CKPT_FILE:
     case MSG_CKPT_WRITE:
     case MSG_CKPT_PUBLISH:
     case MSG_CKPT_OVER:
     case MSG_CKPT_TAKEN:
     case MSG_CKPT_COMMON:
-    case MSG_CKPT_STAND: saves_pack(it); break;
+    case MSG_EMERGENCY_STATE: saves_pack(it); break;
     case MSG_NO_STORE: m->u.no_store.text = ""; break;
-    case MSG_NO_KNOCK: m->u.no_knock.text = ""; break;
+    case MSG_LEASE_FAILED: m->u.lease_failed.text = ""; break;
     case MSG_LEAVING: m->u.leaving.text = ""; break;
     default: break;
     }
@@ -212,10 +212,10 @@ static void at_lease_host(struct cluster *c, const struct cluster_item *it, stru
         k->open[1] = false;
         return;
     }
-    if (it->msg.type == MSG_BEAT) { /* in the order of the shell */
+    if (it->msg.type == MSG_HEARTBEAT) { /* in the order of the shell */
         struct msg reply;
         net_look(c, k->host);
-        member_lease_reply(&h->m, &it->msg.u.beat, c->now, &reply);
+        member_lease_reply(&h->m, &it->msg.u.heartbeat, c->now, &reply);
         net_send(c, it->conn, false, &reply);
     }
     cluster_feed(c, k->host, &(struct member_event){.type = MEMBER_EV_TENANT, .msg = &it->msg});
@@ -321,8 +321,8 @@ void net_arrive(struct cluster *c, struct cluster_item *it)
         return;
     }
     k->got[it->to_coord]++;
-    if (!it->fin && it->msg.type == MSG_CKPT_STOCK)
-        it->msg.u.ckpt_stock.steps = it->steps;
+    if (!it->fin && it->msg.type == MSG_CKPT_INVENTORY)
+        it->msg.u.ckpt_inventory.steps = it->steps;
     if (!it->fin)
         saves_unpack(it);
     bool bytes = c->codec && !it->fin && it->msg.type != MSG_NONE;

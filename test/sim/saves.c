@@ -31,11 +31,11 @@ static void each_word(struct cluster_item *it, bool in)
     const char **w[4] = {NULL};
     switch ((unsigned)m->type) {
     case MSG_CKPT_PART: w[0] = &m->u.ckpt_part.part, w[1] = &m->u.ckpt_part.shard; break;
-    case MSG_CKPT_HELD:
-        w[0] = &m->u.ckpt_held.steps;
-        w[1] = &m->u.ckpt_held.text;
-        w[2] = &m->u.ckpt_held.layout;
-        w[3] = &m->u.ckpt_held.wishes;
+    case MSG_CKPT_STATE:
+        w[0] = &m->u.ckpt_state.steps;
+        w[1] = &m->u.ckpt_state.text;
+        w[2] = &m->u.ckpt_state.layout;
+        w[3] = &m->u.ckpt_state.wishes;
         break;
     case MSG_CKPT_FILE:
         w[0] = &m->u.ckpt_file.part;
@@ -48,7 +48,7 @@ static void each_word(struct cluster_item *it, bool in)
     case MSG_CKPT_OVER: w[0] = &m->u.ckpt_over.text; break;
     case MSG_CKPT_TAKEN: w[0] = &m->u.ckpt_taken.whole, w[1] = &m->u.ckpt_taken.coming; break;
     case MSG_CKPT_COMMON: w[0] = &m->u.ckpt_common.useless; break;
-    case MSG_CKPT_STAND: w[0] = &m->u.ckpt_stand.steps, w[1] = &m->u.ckpt_stand.text; break;
+    case MSG_EMERGENCY_STATE: w[0] = &m->u.emergency_state.steps, w[1] = &m->u.emergency_state.text; break;
     default: break;
     }
     for (unsigned i = 0; i < 4 && w[i]; i++)

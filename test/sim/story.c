@@ -90,9 +90,9 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
     bool again = s->node[i].last.type == m->type;
     s->node[i].last = *m;
     switch ((unsigned)m->type) {
-    case MSG_PARK:
+    case MSG_WAIT:
         s->node[i].parks++;
-        saw(s, i, m->u.park.number);
+        saw(s, i, m->u.wait.number);
         if (again)
             return;
         put(s, "%s%c: park", sep, 'a' + i);
@@ -117,7 +117,7 @@ static void order_line(struct story *s, int i, bool *any, const struct msg *m)
             put(s, ", restart %llu", (unsigned long long)m->u.world.restarts);
         break;
     case MSG_PROBE: probe_line(s, i, sep, &m->u.probe); break;
-    case MSG_HOLD: put(s, "%s%c: hold", sep, 'a' + i); break;
+    case MSG_KEEP: put(s, "%s%c: hold", sep, 'a' + i); break;
     case MSG_STOP: put(s, "%s%c: stop %llu", sep, 'a' + i, (unsigned long long)m->u.stop.number); break;
     case MSG_NOTICE:
         put(s, "%s%c: notice %llu", sep, 'a' + i, (unsigned long long)m->u.notice.ask);
@@ -195,8 +195,8 @@ static void show(struct story *s, const struct rdzv_action *x, bool *any)
         struct msg m;
         rdzv_goodbye(s->r, x->member, s->now, &m);
         put(s, "%s%c: goodbye", *any ? "; " : " -> ", 'a' + who(s, x->member));
-        if (m.u.goodbye.wait_ms)
-            put(s, " in %llu ms", (unsigned long long)m.u.goodbye.wait_ms);
+        if (m.u.leave_ack.wait_ms)
+            put(s, " in %llu ms", (unsigned long long)m.u.leave_ack.wait_ms);
         *any = true;
         break;
     }
@@ -254,7 +254,7 @@ void story_until(struct story *s, unsigned ms)
             beat += EL_MS(500);
             for (unsigned i = 0; s->beats && i < STORY_NODES; i++)
                 if (s->node[i].conn && s->node[i].member != RDZV_NONE) {
-                    struct msg m = {.type = MSG_BEAT};
+                    struct msg m = {.type = MSG_HEARTBEAT};
                     step(s,
                          (struct rdzv_event){
                              .type = RDZV_EV_MSG, .conn = s->node[i].conn, .member = s->node[i].member, .msg = &m},
@@ -365,7 +365,7 @@ void story_says(struct story *s, unsigned ms, char node, enum msg_type type)
     if (type == MSG_STORE_READY) {
         m.u.store_ready.addr = "10.0.0.9";
         m.u.store_ready.port = 29511;
-    } else if (type == MSG_NO_STORE || type == MSG_NO_KNOCK) {
+    } else if (type == MSG_NO_STORE || type == MSG_LEASE_FAILED) {
         m.u.no_store.text = "no route to host";
     } else if (type == MSG_LEAVING) {
         m.u.leaving = (struct msg_leaving){.signal = 15, .text = "SIGTERM"};

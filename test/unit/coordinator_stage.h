@@ -69,7 +69,7 @@ static inline void note(struct end *x, const struct msg *m)
         x->status = (unsigned)m->u.end.status;
         break;
     case MSG_STOP: text = m->u.stop.text; break;
-    case MSG_PARK: text = m->u.park.text; break;
+    case MSG_WAIT: text = m->u.wait.text; break;
     case MSG_STATUS_JOB:
         text = m->u.status_job.run_id;
         x->more = m->u.status_job.more;
@@ -275,7 +275,7 @@ static inline void about_round(struct end *x, enum msg_type type)
 static inline void form(struct end *a, struct end *b, const char *run_id, unsigned min)
 {
     join(a, "10.0.0.1", 0xa, settings(run_id, min, 2));
-    wait_type(a, MSG_PARK, 1); /* it came first */
+    wait_type(a, MSG_WAIT, 1); /* it came first */
     join(b, "10.0.0.2", 0xb, settings(run_id, min, 2));
     wait_type(a, MSG_OPEN_STORE, 1);
     about_round(a, MSG_STORE_READY);

@@ -55,8 +55,8 @@ static inline void put_action(const struct member_action *x)
         [MEMBER_DO_INCIDENTS] = "incidents",
         [MEMBER_DO_OPEN_STORE] = "open store",
         [MEMBER_DO_CLOSE_STORE] = "close store",
-        [MEMBER_DO_KNOCK] = "knock",
-        [MEMBER_DO_UNKNOCK] = "unknock",
+        [MEMBER_DO_LEASE_REQUEST] = "knock",
+        [MEMBER_DO_LEASE_RELEASE] = "unknock",
         [MEMBER_DO_LEASE_SEND] = "lease ",
         [MEMBER_DO_TENANTS_SEND] = "tenants ",
         [MEMBER_DO_START] = "start",
@@ -104,7 +104,7 @@ static inline void step(struct member_event ev, const char *what)
     member_check(&m);
     put("%u.%03u %s ->", (unsigned)(now / EL_SEC(1)), (unsigned)(now % EL_SEC(1) / 1000), what);
     for (unsigned i = 0; i < out.n; i++) {
-        if (out.v[i].what == MSG_BEAT)
+        if (out.v[i].what == MSG_HEARTBEAT)
             continue;
         put("%s", shown++ ? ", " : " ");
         put_action(&out.v[i]);
@@ -137,7 +137,7 @@ static inline void order(unsigned ms, struct msg msg)
 static inline void answered(unsigned from, unsigned ms, bool lease)
 {
     for (unsigned t = from; t <= ms; t += 1000) {
-        struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(t), .own = EL_MS(t)}};
+        struct msg msg = {.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = EL_MS(t), .own = EL_MS(t)}};
         until(t);
         step((struct member_event){.type = lease ? MEMBER_EV_LEASE_MSG : MEMBER_EV_MSG, .msg = &msg}, "reply");
     }
@@ -173,18 +173,18 @@ static inline struct msg end(unsigned status)
 
 static inline struct msg park(const char *why)
 {
-    return (struct msg){.type = MSG_PARK, .u.park = {.text = why}};
+    return (struct msg){.type = MSG_WAIT, .u.wait = {.text = why}};
 }
 
-#define START         AT(0, "start", .type = MEMBER_EV_START)
-#define CONNECTED(ms) AT(ms, "connected", .type = MEMBER_EV_CONNECTED)
-#define REFUSED(ms)   AT(ms, "connect refused", .type = MEMBER_EV_CONNECT_FAILED, .refused = true, .text = "refused")
-#define LOST(ms)      AT(ms, "link closed", .type = MEMBER_EV_LINK_CLOSED, .text = "closed")
-#define STORE(ms)     AT(ms, "store", .type = MEMBER_EV_STORE, .ok = true, .port = 1)
-#define KNOCK_OK(ms)  AT(ms, "knock ok", .type = MEMBER_EV_KNOCK_OK)
-#define STARTED(ms)   AT(ms, "started", .type = MEMBER_EV_STARTED)
-#define CLOSED(ms, r) AT(ms, "attempt closed", .type = MEMBER_EV_CLOSED, .result = MEMBER_##r)
-#define SIGNAL(ms, n) AT(ms, "signal", .type = MEMBER_EV_SIGNAL, .signal = (n))
+#define START             AT(0, "start", .type = MEMBER_EV_START)
+#define CONNECTED(ms)     AT(ms, "connected", .type = MEMBER_EV_CONNECTED)
+#define REFUSED(ms)       AT(ms, "connect refused", .type = MEMBER_EV_CONNECT_FAILED, .refused = true, .text = "refused")
+#define LOST(ms)          AT(ms, "link closed", .type = MEMBER_EV_LINK_CLOSED, .text = "closed")
+#define STORE(ms)         AT(ms, "store", .type = MEMBER_EV_STORE, .ok = true, .port = 1)
+#define LEASE_GRANTED(ms) AT(ms, "knock ok", .type = MEMBER_EV_LEASE_GRANTED)
+#define STARTED(ms)       AT(ms, "started", .type = MEMBER_EV_STARTED)
+#define CLOSED(ms, r)     AT(ms, "attempt closed", .type = MEMBER_EV_CLOSED, .result = MEMBER_##r)
+#define SIGNAL(ms, n)     AT(ms, "signal", .type = MEMBER_EV_SIGNAL, .signal = (n))
 #define FAILED(ms, c)                                                                                                  \
     AT(ms, "worker failed", .type = MEMBER_EV_WORKER_FAILED,                                                           \
        .incident = &(struct member_incident){.code = (c), .signal = -1})
@@ -207,7 +207,7 @@ static inline struct msg refused(bool retry)
 /* The lease answers, and says what its sender knows of the coordinator. */
 static inline void lease_says(unsigned ms, enum msg_view view)
 {
-    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(ms), .own = EL_MS(ms), .view = view}};
+    struct msg msg = {.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = EL_MS(ms), .own = EL_MS(ms), .view = view}};
     AT(ms, "lease", .type = MEMBER_EV_LEASE_MSG, .msg = &msg);
 }
 
@@ -265,7 +265,7 @@ static inline void running(unsigned group_rank, unsigned group_size)
     CONNECTED(10);
     order(20, world(1, group_rank, group_size));
     if (group_rank)
-        KNOCK_OK(25);
+        LEASE_GRANTED(25);
     STARTED(30);
     len = 0;
 }

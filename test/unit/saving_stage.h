@@ -89,27 +89,27 @@ struct says {
 
 static inline void says_(unsigned node, struct says x)
 {
-    struct msg m = {.type = MSG_CKPT_HELD};
+    struct msg m = {.type = MSG_CKPT_STATE};
     char one[24] = "";
     if (x.want)
         snprintf(one, sizeof one, "%lld", (long long)x.want);
-    m.u.ckpt_held = (struct msg_ckpt_held){.number = ROUND,
-                                           .coord = COORD,
-                                           .list = 1,
-                                           .parts = x.parts ? x.parts : 2,
-                                           .layout = "world",
-                                           .steps = x.steps ? x.steps : "",
-                                           .least = x.least ? x.least : -1,
-                                           .wishes = x.wishes ? x.wishes : one,
-                                           .ask = x.ask,
-                                           .done = x.done ? x.done : -1,
-                                           .quiet = x.quiet,
-                                           .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
-                                           .order = x.order,
-                                           .at = x.at,
-                                           .got = x.got,
-                                           .existed = x.existed,
-                                           .text = x.text ? x.text : ""};
+    m.u.ckpt_state = (struct msg_ckpt_state){.number = ROUND,
+                                             .coord = COORD,
+                                             .list = 1,
+                                             .parts = x.parts ? x.parts : 2,
+                                             .layout = "world",
+                                             .steps = x.steps ? x.steps : "",
+                                             .least = x.least ? x.least : -1,
+                                             .wishes = x.wishes ? x.wishes : one,
+                                             .ask = x.ask,
+                                             .done = x.done ? x.done : -1,
+                                             .quiet = x.quiet,
+                                             .giver = x.order ? x.old ? 0x77 : 0x99 : 0,
+                                             .order = x.order,
+                                             .at = x.at,
+                                             .got = x.got,
+                                             .existed = x.existed,
+                                             .text = x.text ? x.text : ""};
     ckpt_commit_take(s, node, node, &m, now);
     step_on();
 }

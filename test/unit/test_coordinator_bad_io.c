@@ -30,8 +30,8 @@ static void test_bad_first_words(void)
         {"a number as run id", 1, MSG_HELLO, "{\"run_id\": 1}", "run_id"},
         {"an unknown message", 1, 250, "{}", "type 250"},
         {"a message that does not come first", 1, MSG_STOPPED, "{\"number\":1,\"coord\":\"1\"}", "HELLO or a command"},
-        {"a knock", 1, MSG_KNOCK, "{\"run_id\":\"x\",\"number\":1,\"coord\":\"1\",\"token\":\"1\",\"group_rank\":0}",
-         "no store of a round"},
+        {"a knock", 1, MSG_LEASE_REQUEST,
+         "{\"run_id\":\"x\",\"number\":1,\"coord\":\"1\",\"token\":\"1\",\"group_rank\":0}", "no store of a round"},
     };
     open_coordinator(NULL, false);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -84,7 +84,7 @@ static void test_bad_settings(void)
     logged[0] = 0;
     h = settings("a\n\033[31m\"b\\ \xc3\xa4", 1, 2);
     join(&ends[0], "10.0.0.1", 0xa, h);
-    ok(wait_type(&ends[0], MSG_PARK, 1), "a run id of odd characters is one like any other");
+    ok(wait_type(&ends[0], MSG_WAIT, 1), "a run id of odd characters is one like any other");
     ok(!strchr(logged, '\033') && !strstr(logged, "a\n"), "and cannot draw on the terminal");
     close_coordinator();
 }
@@ -142,12 +142,12 @@ static void test_many_jobs(void)
     char name[32];
     open_coordinator(NULL, true);
     join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
-    ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    ok(wait_type(&ends[0], MSG_WAIT, 1), "a job that waits for its other node");
     join(&ends[3], "10.9.9.9", 0xd, settings("first", 2, 2));
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "invented%u", i);
         join(&ends[1], "10.9.9.9", 0xb, settings(name, 2, 2));
-        if (!wait_type(&ends[1], MSG_PARK, 1))
+        if (!wait_type(&ends[1], MSG_WAIT, 1))
             break;
     }
     is_num(ends[1].count[MSG_REFUSED], 0, "300 jobs that one host has invented");
@@ -192,7 +192,7 @@ static void test_watchers(void)
     char ip[32];
     open_coordinator(NULL, false);
     join(&ends[0], "10.0.0.1", 0xa, settings("watched", 2, 2));
-    ok(wait_type(&ends[0], MSG_PARK, 1), "a job");
+    ok(wait_type(&ends[0], MSG_WAIT, 1), "a job");
     for (unsigned i = 0; i < all; i++)
         crowd[i].fd = -1;
     for (unsigned i = 0; i < one; i++)
@@ -238,7 +238,7 @@ static void test_deaf_watcher(void)
     for (unsigned i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "job%u", i);
         join(&ends[1], "10.0.0.1", 0xb, settings(name, 2, 2));
-        if (!wait_type(&ends[1], MSG_PARK, 1))
+        if (!wait_type(&ends[1], MSG_WAIT, 1))
             break;
     }
     unsent_room = 4096;
@@ -267,7 +267,7 @@ static void test_jobs_of_one_host(void)
     unsigned n = 0;
     open_coordinator(NULL, true);
     join(&ends[0], "10.0.0.1", 0xa, settings("waits", 2, 2));
-    ok(wait_type(&ends[0], MSG_PARK, 1), "a job that waits for its other node");
+    ok(wait_type(&ends[0], MSG_WAIT, 1), "a job that waits for its other node");
     told.number = 5, told.group_rank = 0, told.group_size = 1, told.master_port = 1, told.phase = MSG_PHASE_RUNNING;
     for (; n < 300; n++) {
         snprintf(name, sizeof name, "told%u", n);
@@ -313,12 +313,12 @@ static void test_first_word(void)
 
 static void test_knock(void)
 {
-    struct msg m = {.type = MSG_KNOCK, .u.knock = {.run_id = "x", .number = 1, .coord = 2, .token = 3}};
+    struct msg m = {.type = MSG_LEASE_REQUEST, .u.lease_request = {.run_id = "x", .number = 1, .coord = 2, .token = 3}};
     open_coordinator(NULL, true);
     dial_in(&ends[0], "10.0.0.1");
     tell(&ends[0], &m);
     wait_ms(20);
-    ok(knocked_fd >= 0, "KNOCK goes to the host of the store, if there is one on this port");
+    ok(knocked_fd >= 0, "LEASE_REQUEST goes to the host of the store, if there is one on this port");
     ok(knocked_n > 12 && memcmp(knocked, MSG_PREAMBLE, 4) == 0, "with all its bytes");
     ok(knocked_fd >= 0 && write(knocked_fd, MSG_PREAMBLE, 4) == 4, "on its open connection");
     wait_ms(5);
@@ -425,7 +425,7 @@ static void test_port(void)
 
 static bool is_heard(void)
 {
-    return ends[1].count[MSG_PARK] || ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
+    return ends[1].count[MSG_WAIT] || ends[1].count[MSG_OPEN_STORE] || ends[1].count[MSG_REFUSED];
 }
 
 /* The largest jobs that can be asked for, of one address: there is memory for some of them, and for another address's.
@@ -448,7 +448,7 @@ static void test_memory_of_one(void)
        "they end at what one address may take, which is said");
     ok(coordinator_jobs(c) == n && n > 0 && n < COORDINATOR_JOBS_ONE, "before they take all places");
     join(&ends[2], "10.0.0.2", 0xb, settings("honest", 1, 65536));
-    ok(wait_type(&ends[2], MSG_PARK, 1), "another address has memory for as much");
+    ok(wait_type(&ends[2], MSG_WAIT, 1), "another address has memory for as much");
     for (unsigned k = 3; k < 6; k++)
         for (unsigned i = 0; i < n; i++) {
             char ip[16];
@@ -458,7 +458,7 @@ static void test_memory_of_one(void)
             wait_for(is_heard);
         }
     join(&ends[3], "10.0.0.99", 0xc, settings("late", 1, 65536));
-    ok(wait_type(&ends[3], MSG_PARK, 1), "of many addresses those go for it that never formed a round");
+    ok(wait_type(&ends[3], MSG_WAIT, 1), "of many addresses those go for it that never formed a round");
     close_coordinator();
 }
 
@@ -472,7 +472,7 @@ static bool are_parked(void)
 {
     for (unsigned i = 0; i < HOARDERS; i++) {
         hear(&hoard[i]);
-        if (!hoard[i].count[MSG_PARK] && !hoard[i].closed)
+        if (!hoard[i].count[MSG_WAIT] && !hoard[i].closed)
             return false;
     }
     return true;
@@ -505,7 +505,7 @@ static void test_half_messages(void)
     unsigned kept = 0;
     open_coordinator(NULL, false);
     form(&ends[0], &ends[1], "honest", 2);
-    msg_encode(&(struct msg){.type = MSG_BEAT, .u.beat = {.time = 77}}, &beat);
+    msg_encode(&(struct msg){.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 77}}, &beat);
     (void)!send(ends[0].fd, beat.v, 9, MSG_NOSIGNAL);
     for (unsigned i = 0; i < HOARDERS; i++) {
         hoard[i].fd = -1;
@@ -529,7 +529,7 @@ static void test_half_messages(void)
               "all of 10.9.9.9"),
        "which is said");
     (void)!send(ends[0].fd, beat.v + 9, beat.len - 9, MSG_NOSIGNAL);
-    ok(wait_type(&ends[0], MSG_BEAT_REPLY, 1) && !ends[1].closed, "others' half messages are kept");
+    ok(wait_type(&ends[0], MSG_HEARTBEAT_ACK, 1) && !ends[1].closed, "others' half messages are kept");
     is_num(ends[0].count[MSG_STOP], 0, "and their job goes on");
     for (unsigned i = 0; i < HOARDERS; i++)
         hang_up(&hoard[i]);

@@ -8,7 +8,7 @@ static void on_flooded_turn(void *ctx)
 {
     (void)ctx;
     hear(&ends[1]);
-    if (ends[1].count[MSG_BEAT_REPLY] || loop_clock() > give_up_at)
+    if (ends[1].count[MSG_HEARTBEAT_ACK] || loop_clock() > give_up_at)
         loop_stop(loop);
 }
 
@@ -16,7 +16,7 @@ static void on_flooded_turn(void *ctx)
 static void test_flood(void)
 {
     struct el_buf beats = EL_BUF_INIT(NULL, 0);
-    const struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 77}};
+    const struct msg beat = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 77}};
     open_coordinator(NULL, false);
     unsent_room = 1 << 20; /* so that more of the answers are seen here than may be given */
     form(&ends[0], &ends[1], "flooded", 2);
@@ -30,9 +30,9 @@ static void test_flood(void)
     loop_run(loop);
     loop_at_turn_end(loop, NULL, NULL);
     hear(&ends[0]);
-    printf("# %u of %u beats are answered when another's is\n", ends[0].count[MSG_BEAT_REPLY], FLOOD);
-    ok(ends[1].count[MSG_BEAT_REPLY] && ends[0].count[MSG_BEAT_REPLY] < 400, "nobody waits for a flood to end");
-    ok(wait_type(&ends[0], MSG_BEAT_REPLY, FLOOD), "of which every message is heard");
+    printf("# %u of %u beats are answered when another's is\n", ends[0].count[MSG_HEARTBEAT_ACK], FLOOD);
+    ok(ends[1].count[MSG_HEARTBEAT_ACK] && ends[0].count[MSG_HEARTBEAT_ACK] < 400, "nobody waits for a flood to end");
+    ok(wait_type(&ends[0], MSG_HEARTBEAT_ACK, FLOOD), "of which every message is heard");
     el_buf_free(&beats);
     close_coordinator();
 }
@@ -48,7 +48,7 @@ static bool all_have_begun(void)
     unsigned n = 0;
     for (unsigned i = 0; i < CROWD; i++) {
         hear(&crowd[i]);
-        n += crowd[i].count[MSG_PARK] > 0;
+        n += crowd[i].count[MSG_WAIT] > 0;
     }
     return n == CROWD;
 }
@@ -56,7 +56,7 @@ static bool all_have_begun(void)
 /* A hundred invent a job each, all in one turn.  Each takes its time, the more the larger it may become. */
 static void test_births(void)
 {
-    const struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 77}};
+    const struct msg beat = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 77}};
     char id[16];
     open_coordinator(NULL, false);
     form(&ends[0], &ends[1], "honest", 2);
@@ -72,7 +72,7 @@ static void test_births(void)
     loop_at_turn_end(loop, NULL, NULL);
     unsigned begun = coordinator_jobs(c) - 1;
     printf("# %u of %u jobs have begun when another's beat is answered\n", begun, CROWD);
-    ok(ends[1].count[MSG_BEAT_REPLY] && begun < CROWD / 2, "nobody waits for all of them to begin");
+    ok(ends[1].count[MSG_HEARTBEAT_ACK] && begun < CROWD / 2, "nobody waits for all of them to begin");
     ok(wait_for(all_have_begun), "but all do");
     is_num(coordinator_jobs(c), CROWD + 1, "each its own");
     for (unsigned i = 0; i < CROWD; i++)

@@ -19,9 +19,9 @@ static void test_life(void)
     is_num(coordinator_members(c), 2, "two members");
     ok(coordinator_busy(c), "the job is under way");
 
-    struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 77}};
+    struct msg beat = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 77}};
     tell(a, &beat);
-    ok(wait_type(a, MSG_BEAT_REPLY, 1), "a heartbeat is answered");
+    ok(wait_type(a, MSG_HEARTBEAT_ACK, 1), "a heartbeat is answered");
 
     /* Back within the grace: the same world again, and nobody is stopped. */
     struct msg_hello back = settings("life", 1, 2);
@@ -101,7 +101,7 @@ static void test_identity(void)
     open_coordinator(NULL, false);
     h.node_rank = 3;
     join(&ends[0], "10.0.0.1", 0xa, h);
-    wait_type(&ends[0], MSG_PARK, 1);
+    wait_type(&ends[0], MSG_WAIT, 1);
     join(&ends[1], "10.0.0.2", 0xb, h);
     ok(wait_type(&ends[1], MSG_REFUSED, 1) && ends[1].retry, "a node rank that is held: refused, for now");
     ok(strstr(ends[1].text, "node rank 3") != NULL, "naming it");
@@ -151,11 +151,11 @@ static void test_deserted(void)
     h.join_timeout_ms = 200;
     open_coordinator(NULL, false);
     join(a, "10.0.0.1", 0xa, h);
-    wait_type(a, MSG_PARK, 1);
+    wait_type(a, MSG_WAIT, 1);
     hang_up(a);
     ok(wait_for(none_is_known), "after the join time-out it is forgotten");
     join(b, "10.0.0.2", 0xb, h);
-    ok(wait_type(b, MSG_PARK, 1) && !b->count[MSG_END],
+    ok(wait_type(b, MSG_WAIT, 1) && !b->count[MSG_END],
        "and who comes then is not told of an end that nobody has seen");
     close_coordinator();
 }

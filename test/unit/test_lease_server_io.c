@@ -16,7 +16,7 @@ static struct loop_timer *timer;
 static int ours[CROWD + 2]; /* our ends, in the order of their coming */
 static unsigned ends;
 
-static bool knocks(void *ctx, const struct msg_knock *k)
+static bool knocks(void *ctx, const struct msg_lease_request *k)
 {
     (void)ctx;
     return k->token == 7;
@@ -27,10 +27,10 @@ static void heard(void *ctx, const struct msg *m)
     (void)ctx, (void)m;
 }
 
-static void reply(void *ctx, const struct msg_beat *beat, struct msg *out)
+static void reply(void *ctx, const struct msg_heartbeat *beat, struct msg *out)
 {
     (void)ctx;
-    *out = (struct msg){.type = MSG_BEAT_REPLY, .u.beat = *beat};
+    *out = (struct msg){.type = MSG_HEARTBEAT_ACK, .u.heartbeat = *beat};
 }
 
 static void on_time(void *ctx)
@@ -88,7 +88,8 @@ int main(void)
     t = lease_server_new(loop, &ops, NULL, &e);
 
     int first = come("203.0.113.1");
-    struct msg knock = {.type = MSG_KNOCK, .u.knock = {.run_id = "job", .number = 1, .coord = 1, .token = 7}};
+    struct msg knock = {.type = MSG_LEASE_REQUEST,
+                        .u.lease_request = {.run_id = "job", .number = 1, .coord = 1, .token = 7}};
     say(first, &knock);
     turn();
     ok(lease_server_has(t, &member) && !lease_server_has(t, &stranger), "a member has knocked");

@@ -97,7 +97,7 @@ static void test_delivered(struct link *k)
     loop_run(loop);
     is_num(connected, 1, "connected all the same");
     ok(!link_delivered(k), "nothing was sent, nothing was delivered");
-    struct msg beat = {.type = MSG_BEAT, .u.beat = {.time = 1}};
+    struct msg beat = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 1}};
     el_usec before = loop_clock();
     link_send(k, &beat);
     el_usec after = loop_clock();

@@ -8,13 +8,13 @@ static void test_first_round(void)
     CONNECTED(10);
     order(20, park("1 of 2"));
     order(100, world(1, 1, 2));
-    KNOCK_OK(101);
+    LEASE_GRANTED(101);
     STARTED(120);
     CLOSED(2000, SUCCESS);
     order(2100, end(0));
     story_is("0.000 start -> connect | connecting\n"
              "0.010 connected -> HELLO | joining\n"
-             "0.020 PARK -> say \"1 of 2\" | parked\n"
+             "0.020 WAIT -> say \"1 of 2\" | parked\n"
              "0.100 WORLD -> knock | starting\n"
              "0.101 knock ok -> start | starting\n"
              "0.120 started -> STARTED | running\n"
@@ -219,7 +219,7 @@ static void test_host_stands_still(void)
 /* Host of the store: since 2.000 the coordinator does not answer; another node tells what it knows. */
 static void tenant_says(unsigned ms, enum msg_view view)
 {
-    struct msg msg = {.type = MSG_BEAT, .u.beat = {.time = 1, .own = EL_MS(ms) - 1, .view = view}};
+    struct msg msg = {.type = MSG_HEARTBEAT, .u.heartbeat = {.time = 1, .own = EL_MS(ms) - 1, .view = view}};
     AT(ms, "tenant", .type = MEMBER_EV_TENANT, .msg = &msg);
 }
 
@@ -227,8 +227,8 @@ static enum msg_view view_at(unsigned ms)
 {
     struct msg reply;
     until(ms);
-    member_lease_reply(&m, &(struct msg_beat){.time = 1}, now, &reply);
-    return reply.u.beat.view;
+    member_lease_reply(&m, &(struct msg_heartbeat){.time = 1}, now, &reply);
+    return reply.u.heartbeat.view;
 }
 
 /* The lease closes, or says this of its sender, while the coordinator's host refuses. */
@@ -324,7 +324,7 @@ static void test_late_knock(void)
     order(20, world(1, 1, 2));
     now = EL_MS(6000);
     len = 0;
-    step((struct member_event){.type = MEMBER_EV_KNOCK_OK}, "knock ok");
+    step((struct member_event){.type = MEMBER_EV_LEASE_GRANTED}, "knock ok");
     story_is("6.000 knock ok -> disconnect | starting\n", "woken up with the answer to a knock: nothing is started");
 }
 
@@ -383,15 +383,15 @@ static void test_emergency_first(void)
         until(6000);
         len = drop_lines("time -> disconnect |");
         len = drop_lines("time -> connect |");
-        story_is(how == 0   ? "1.000 stand -> CKPT_STAND | running\n"
+        story_is(how == 0   ? "1.000 stand -> EMERGENCY_STATE | running\n"
                               "1.002 link closed -> words lost | running\n"
                               "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER | running\n"
                               "1.800 stand -> stop 9 in 0 s, fenced | stopping\n"
-                 : how == 1 ? "1.000 stand -> CKPT_STAND | running\n"
+                 : how == 1 ? "1.000 stand -> EMERGENCY_STATE | running\n"
                               "1.002 link closed -> words lost | running\n"
                               "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER | running\n"
                               "5.010 time -> stop 9 in 0 s, fenced | stopping\n"
-                            : "1.000 stand -> CKPT_STAND | running\n"
+                            : "1.000 stand -> EMERGENCY_STATE | running\n"
                               "1.001 CKPT_CAPTURE -> words | running\n"
                               "1.005 tenant: ROUND_OVER -> tenants ROUND_OVER, stop 9 in 0 s, fenced | stopping\n",
                  how == 0   ? "a round that is over while an emergency checkpoint is copied: these first"
@@ -416,7 +416,7 @@ static void test_no_knock(void)
     START;
     CONNECTED(10);
     order(20, world(1, 1, 2));
-    AT(30, "knock failed", .type = MEMBER_EV_KNOCK_FAILED, .refused = true, .text = "refused");
+    AT(30, "knock failed", .type = MEMBER_EV_LEASE_FAILED, .refused = true, .text = "refused");
     answered(1000, 5000, false);
     until(5050);
     order(5100, stop(1));
@@ -425,7 +425,7 @@ static void test_no_knock(void)
     story_is("0.000 start -> connect | connecting\n"
              "0.010 connected -> HELLO | joining\n"
              "0.020 WORLD -> knock | starting\n"
-             "5.020 time -> unknock, NO_KNOCK | joining\n"
+             "5.020 time -> unknock, LEASE_FAILED | joining\n"
              "5.100 STOP -> STOPPED | joining\n",
              "the store cannot be reached: a finding before any worker runs");
 }
@@ -478,7 +478,7 @@ static void test_late_order(void)
     late(9000, world(1, 0, 1));
     story_is("0.000 start -> connect | connecting\n"
              "0.010 connected -> HELLO | joining\n"
-             "0.020 PARK -> say \"\" | parked\n"
+             "0.020 WAIT -> say \"\" | parked\n"
              "9.000 WORLD -> disconnect | connecting\n",
              "a WORLD that was on its way for longer than the limit may be somebody else's by now");
 }
@@ -555,10 +555,10 @@ static void test_restart_unnoticed(void)
     running(1, 2);
     LOST(1000);
     CONNECTED(1200);
-    order(1201, (struct msg){.type = MSG_HOLD, .u.hold.text = ""});
+    order(1201, (struct msg){.type = MSG_KEEP, .u.keep.text = ""});
     story_is("1.009 time -> connect | running\n"
              "1.200 connected -> HELLO | running\n",
-             "a coordinator that was restarted says HOLD: nothing happens");
+             "a coordinator that was restarted says KEEP: nothing happens");
 }
 
 static bool says_latest(void)

@@ -72,7 +72,7 @@ static void test_told_anew(void)
     LOST(1004);
     CONNECTED(1040);
     closed_with_incidents(1044);
-    order(1050, (struct msg){.type = MSG_HOLD, .u.hold = {.text = ""}});
+    order(1050, (struct msg){.type = MSG_KEEP, .u.keep = {.text = ""}});
     LOST(1060);
     CONNECTED(1100);
     member_message(&m, MSG_HELLO, now, &msg);
@@ -87,14 +87,14 @@ static void test_told_anew(void)
              "1.040 connected -> HELLO, WORKER_FAILED | stopping\n"
              "1.044 attempt closed -> unknock, incidents, STOPPED | joining\n"
              "1.100 connected -> HELLO, WORKER_FAILED, incidents, STOPPED | joining\n"
-             "1.110 PARK -> say \"1 of 2\" | parked\n"
+             "1.110 WAIT -> say \"1 of 2\" | parked\n"
              "1.160 connected -> HELLO | joining\n",
              "failures are told on each connection until their round is closed");
 }
 
 static void beat(unsigned ms, unsigned sent_ms, uint64_t own)
 {
-    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = EL_MS(sent_ms), .own = own}};
+    struct msg msg = {.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = EL_MS(sent_ms), .own = own}};
     until(ms);
     step((struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, "reply");
 }
@@ -124,11 +124,12 @@ static void test_clock(void)
     clock_is(EL_MS(200), hour + EL_MS(201), 2001 + 10, "a slower one changes nothing; clocks drift apart");
     now = EL_SEC(100);
     clock_is(EL_MS(200), hour + EL_MS(201), 2001 + 9979, "by so much in a hundred seconds");
-    struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = now - EL_MS(10), .own = hour + now - EL_MS(5)}};
+    struct msg msg = {.type = MSG_HEARTBEAT_ACK,
+                      .u.heartbeat = {.time = now - EL_MS(10), .own = hour + now - EL_MS(5)}};
     step((struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, "reply");
     clock_is(EL_MS(200), hour + EL_MS(200), 5001, "until a slow answer is the better one");
-    msg.u.beat.own = 7;
-    msg.u.beat.time = now - EL_MS(50);
+    msg.u.heartbeat.own = 7;
+    msg.u.heartbeat.time = now - EL_MS(50);
     step((struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, "reply");
     clock_is(now, EL_MS(25) + 7, 25001, "another host's coordinator: its clock, at once");
     m.conf.hosts_coordinator = true;
@@ -144,14 +145,14 @@ static void test_burst(void)
         struct member_actions out;
         now = EL_MS(ms);
         if (ms % 1000 == 0) {
-            struct msg msg = {.type = MSG_BEAT_REPLY, .u.beat = {.time = now, .own = now}};
+            struct msg msg = {.type = MSG_HEARTBEAT_ACK, .u.heartbeat = {.time = now, .own = now}};
             member_step(&m, &(struct member_event){.type = MEMBER_EV_MSG, .msg = &msg}, now, &out);
         }
         if (member_deadline(&m) > now)
             continue;
         member_step(&m, &(struct member_event){.type = MEMBER_EV_TIMEOUT}, now, &out);
         for (unsigned i = 0; i < out.n; i++)
-            if (out.v[i].type == MEMBER_DO_SEND && out.v[i].what == MSG_BEAT)
+            if (out.v[i].type == MEMBER_DO_SEND && out.v[i].what == MSG_HEARTBEAT)
                 (*(ms < 300 ? &beats : &later))++;
     }
     is_num(beats, MEMBER_BURST, "a burst");

@@ -39,7 +39,7 @@ static void test_stages(void)
              "0.055 PROBE -> probe, probe tell PROBE_ID | probing\n"
              "0.060 probed -> probe tell PROBE_ID, probe tell PROBE_RESULT | probing\n"
              "0.070 PROBE -> probe stop, probe, say \"again\" | probing\n"
-             "0.080 PARK -> probe stop, say \"over\" | parked\n",
+             "0.080 WAIT -> probe stop, say \"over\" | parked\n",
              "each stage ends what is left of the one before, and what comes of none says nothing");
 }
 
@@ -87,7 +87,7 @@ static void test_beside_workers(void)
     START;
     CONNECTED(10);
     order(20, world(1, 1, 2));
-    KNOCK_OK(30);
+    LEASE_GRANTED(30);
     STARTED(40);
     len = 0;
     order(50, stage(1, 0, "look"));

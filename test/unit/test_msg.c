@@ -77,10 +77,11 @@ static void test_round_trip(void)
     }
     is_num(n, 0, "every prefix wants more");
     b.len = 0;
-    in = (struct msg){.type = MSG_BEAT, .u.beat = {.time = UINT64_MAX - 1, .own = 5, .view = MSG_VIEW_STILL}};
+    in = (struct msg){.type = MSG_HEARTBEAT, .u.heartbeat = {.time = UINT64_MAX - 1, .own = 5, .view = MSG_VIEW_STILL}};
     ok(msg_encode(&in, &b) == 0 && b.len == 24, "a heartbeat is 24 bytes");
-    ok(feed(&b, &out, &e) == 24 && out.u.beat.time == UINT64_MAX - 1 && out.u.beat.own == 5, "and comes back");
-    ok(out.u.beat.view == MSG_VIEW_STILL, "with what its sender knows of the coordinator");
+    ok(feed(&b, &out, &e) == 24 && out.u.heartbeat.time == UINT64_MAX - 1 && out.u.heartbeat.own == 5,
+       "and comes back");
+    ok(out.u.heartbeat.view == MSG_VIEW_STILL, "with what its sender knows of the coordinator");
     b.v[5] = (char)MSG_VIEWS;
     ok(feed(&b, &out, &e) < 0 && strstr(e.text, "flags"), "which is none of what there is");
     el_buf_free(&b);
@@ -106,26 +107,26 @@ static void test_strings(void)
 {
     struct el_buf b = EL_BUF_INIT(NULL, 0);
     struct el_err e;
-    struct msg out, in = {.type = MSG_PARK};
+    struct msg out, in = {.type = MSG_WAIT};
     char text[2 * MSG_TEXT_MAX];
     memset(text, 0xc3, sizeof text); /* no UTF-8 at all: each becomes three bytes */
     text[sizeof text - 1] = 0;
-    in.u.park.text = text;
+    in.u.wait.text = text;
     ok(msg_encode(&in, &b) == 0 && feed(&b, &out, &e) > 0, "bytes that are not UTF-8 and too many do no harm");
-    is_num(strlen(out.u.park.text), MSG_TEXT_MAX, "cut to the limit");
-    ok(strncmp(out.u.park.text, "\xef\xbf\xbd", 3) == 0, "replaced");
+    is_num(strlen(out.u.wait.text), MSG_TEXT_MAX, "cut to the limit");
+    ok(strncmp(out.u.wait.text, "\xef\xbf\xbd", 3) == 0, "replaced");
     msg_release(&out);
     b.len = 0;
-    in.u.park.text = NULL;
-    ok(msg_encode(&in, &b) == 0 && feed(&b, &out, &e) > 0 && !*out.u.park.text, "no string is the empty string");
+    in.u.wait.text = NULL;
+    ok(msg_encode(&in, &b) == 0 && feed(&b, &out, &e) > 0 && !*out.u.wait.text, "no string is the empty string");
     msg_release(&out);
     for (size_t i = 0; i < MSG_TEXT_MAX - 1; i++)
         text[i] = 'x';
     memcpy(text + MSG_TEXT_MAX - 1, "\xe2\x82\xac", 4);
-    in.u.park.text = text;
+    in.u.wait.text = text;
     b.len = 0;
     ok(msg_encode(&in, &b) == 0 && feed(&b, &out, &e) > 0, "a character across the limit");
-    is_num(strlen(out.u.park.text), MSG_TEXT_MAX - 1, "is left out as a whole");
+    is_num(strlen(out.u.wait.text), MSG_TEXT_MAX - 1, "is left out as a whole");
     msg_release(&out);
     struct el_buf small = EL_BUF_INIT(NULL, 20);
     ok(msg_encode(&in, &small) < 0 && small.len == 0, "a buffer that is full takes nothing of it");
@@ -151,11 +152,11 @@ static const struct bad {
     {MSG_STOPPED, "{\"number\":1,\"coord\":\"1\",\"stuck\":1}", "\"stuck\" is neither"},
     {MSG_DRAIN, "{\"node\":7}", "\"node\" is not a string"},
     {MSG_WORLD + 1000, "{}", "type 1022 is not known"},
-    {MSG_BEAT, "{}", "BEAT of 2 bytes, 16 expected"},
+    {MSG_HEARTBEAT, "{}", "HEARTBEAT of 2 bytes, 16 expected"},
     {MSG_STARTED, "{\"number\":0,\"coord\":\"1\"}", "STARTED: \"number\" is 0"},
     {MSG_STARTED, "{\"number\":9223372036854775807,\"coord\":\"1\"}", "\"number\" is out of range"},
     {MSG_STORE_READY, "{\"number\":1,\"coord\":\"1\",\"port\":0}", "STORE_READY: \"port\" is 0"},
-    {MSG_LIVE, "{\"number\":1,\"coord\":\"1\",\"ask\":1,\"step\":1000000000000000}", "\"step\" is out of range"},
+    {MSG_STEP_REPORT, "{\"number\":1,\"coord\":\"1\",\"ask\":1,\"step\":1000000000000000}", "\"step\" is out of range"},
     {MSG_SCALE, "{\"min\":3,\"max\":2}", "\"min\" 3, it must not be above \"max\" 2"},
     {MSG_RESTORE, "{\"number\":1,\"coord\":\"1\",\"attempt\":0,\"what\":1,\"step\":1}", "RESTORE: \"attempt\" 0"},
 };

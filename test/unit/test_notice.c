@@ -5,36 +5,39 @@
 static void tell(unsigned ms, char node, struct msg m)
 {
     story_until(&s, ms);
-    m.u.live.number = s.node[node - 'a'].number; /* the same two fields in front of each */
-    m.u.live.coord = s.node[node - 'a'].coord;
+    m.u.step_report.number = s.node[node - 'a'].number; /* the same two fields in front of each */
+    m.u.step_report.coord = s.node[node - 'a'].coord;
     story_tell(&s, node, &m);
 }
 
-#define LIVE(ms, node, a, n)     tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .step = (n)}})
-#define PAST(ms, node, a)        tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .past = true}})
-#define DEAF(ms, node, a)        tell(ms, node, (struct msg){.type = MSG_LIVE, .u.live = {.ask = (a), .deaf = true}})
+#define STEP_REPORT(ms, node, a, n)                                                                                    \
+    tell(ms, node, (struct msg){.type = MSG_STEP_REPORT, .u.step_report = {.ask = (a), .step = (n)}})
+#define PAST(ms, node, a)                                                                                              \
+    tell(ms, node, (struct msg){.type = MSG_STEP_REPORT, .u.step_report = {.ask = (a), .past = true}})
+#define DEAF(ms, node, a)                                                                                              \
+    tell(ms, node, (struct msg){.type = MSG_STEP_REPORT, .u.step_report = {.ask = (a), .deaf = true}})
 #define AT_BOUNDARY(ms, node, a) tell(ms, node, (struct msg){.type = MSG_AT_BOUNDARY, .u.at_boundary = {.ask = (a)}})
 
 static void two(unsigned wait_ms)
 {
     pair(&s, 1, 4);
     s.r->conf.set.boundary_wait_ms = wait_ms;
-    SAY(4000, 'a', AWARE);
-    SAY(4000, 'b', AWARE);
+    SAY(4000, 'a', SUBSCRIBED);
+    SAY(4000, 'b', SUBSCRIBED);
 }
 
 static void test_boundary(void)
 {
     two(8000);
     J(5000, 'c');
-    LIVE(6100, 'a', 1, 41);
-    LIVE(6200, 'b', 1, 42);
+    STEP_REPORT(6100, 'a', 1, 41);
+    STEP_REPORT(6200, 'b', 1, 42);
     AT_BOUNDARY(6500, 'a', 1);
     AT_BOUNDARY(6900, 'b', 1);
     U(7100);
     story_is("5.000 c joins -> c: park\n"
              "6.000 time -> a: notice 1; b: notice 1\n"
-             "6.200 b LIVE -> a: notice 1, step 43; b: notice 1, step 43\n"
+             "6.200 b STEP_REPORT -> a: notice 1, step 43; b: notice 1, step 43\n"
              "6.900 time -> a: stop 1; b: stop 1\n",
              "all say where they are, the boundary is one step further, and the round stops when all stand there");
 }
@@ -43,8 +46,8 @@ static void test_first_to_end(void)
 {
     two(8000);
     J(5000, 'c');
-    LIVE(6100, 'a', 1, 41);
-    LIVE(6200, 'b', 1, 41);
+    STEP_REPORT(6100, 'a', 1, 41);
+    STEP_REPORT(6200, 'b', 1, 41);
     AT_BOUNDARY(6500, 'a', 1);
     SAY(6600, 'a', STOPPED);
     AT_BOUNDARY(6900, 'b', 1);
@@ -52,7 +55,7 @@ static void test_first_to_end(void)
     U(7100);
     story_is("5.000 c joins -> c: park\n"
              "6.000 time -> a: notice 1; b: notice 1\n"
-             "6.200 b LIVE -> a: notice 1, step 42; b: notice 1, step 42\n"
+             "6.200 b STEP_REPORT -> a: notice 1, step 42; b: notice 1, step 42\n"
              "6.900 time -> a: hold; b: stop 1\n"
              "7.000 b STOPPED -> a: open 2\n",
              "a node whose workers stood there and ended does not stop the others before they are there");
@@ -62,7 +65,7 @@ static void test_limit(void)
 {
     two(3000);
     J(5000, 'c');
-    LIVE(6100, 'a', 1, 41);
+    STEP_REPORT(6100, 'a', 1, 41);
     U(9100);
     story_is("5.000 c joins -> c: park\n"
              "6.000 time -> a: notice 1; b: notice 1\n"
@@ -75,12 +78,12 @@ static void test_deaf(void)
     two(8000);
     J(5000, 'c');
     DEAF(6100, 'a', 1);
-    LIVE(6200, 'b', 1, -1);
+    STEP_REPORT(6200, 'b', 1, -1);
     AT_BOUNDARY(6300, 'b', 1);
     U(6400);
     story_is("5.000 c joins -> c: park\n"
              "6.000 time -> a: notice 1; b: notice 1\n"
-             "6.200 b LIVE -> a: notice 1, step 0; b: notice 1, step 0\n"
+             "6.200 b STEP_REPORT -> a: notice 1, step 0; b: notice 1, step 0\n"
              "6.300 time -> a: stop 1; b: stop 1\n",
              "a node where nobody listens is not waited for");
     two(8000);
@@ -98,27 +101,27 @@ static void test_past(void)
 {
     two(8000);
     J(5000, 'c');
-    LIVE(6100, 'a', 1, 10);
-    LIVE(6100, 'b', 1, 10);
+    STEP_REPORT(6100, 'a', 1, 10);
+    STEP_REPORT(6100, 'b', 1, 10);
     AT_BOUNDARY(6110, 'a', 1);
     PAST(6200, 'b', 1);
     AT_BOUNDARY(6210, 'a', 1); /* of the boundary before: it does not count */
-    LIVE(6300, 'a', 2, 12);
-    LIVE(6300, 'b', 2, 11);
+    STEP_REPORT(6300, 'a', 2, 12);
+    STEP_REPORT(6300, 'b', 2, 11);
     PAST(6400, 'b', 2);
     PAST(6401, 'a', 2);
-    LIVE(6500, 'a', 3, 20);
-    LIVE(6500, 'b', 3, 20);
+    STEP_REPORT(6500, 'a', 3, 20);
+    STEP_REPORT(6500, 'b', 3, 20);
     PAST(6600, 'b', 3);
     AT_BOUNDARY(6700, 'a', 3);
     U(14100);
     story_is("5.000 c joins -> c: park\n"
              "6.000 time -> a: notice 1; b: notice 1\n"
-             "6.100 b LIVE -> a: notice 1, step 11; b: notice 1, step 11\n"
-             "6.200 b LIVE -> a: notice 2; b: notice 2\n"
-             "6.300 b LIVE -> a: notice 2, step 14; b: notice 2, step 14\n"
-             "6.400 b LIVE -> a: notice 3; b: notice 3\n"
-             "6.500 b LIVE -> a: notice 3, step 24; b: notice 3, step 24\n"
+             "6.100 b STEP_REPORT -> a: notice 1, step 11; b: notice 1, step 11\n"
+             "6.200 b STEP_REPORT -> a: notice 2; b: notice 2\n"
+             "6.300 b STEP_REPORT -> a: notice 2, step 14; b: notice 2, step 14\n"
+             "6.400 b STEP_REPORT -> a: notice 3; b: notice 3\n"
+             "6.500 b STEP_REPORT -> a: notice 3, step 24; b: notice 3, step 24\n"
              "14.000 time -> a: stop 1; b: stop 1\n",
              "past the boundary: it is set anew, further on, three times; then the deadline decides");
 }
@@ -127,14 +130,14 @@ static void test_leave(void)
 {
     two(8000);
     SAY(5000, 'b', LEAVING);
-    LIVE(5100, 'a', 1, 7);
-    LIVE(5100, 'b', 1, 7);
+    STEP_REPORT(5100, 'a', 1, 7);
+    STEP_REPORT(5100, 'b', 1, 7);
     SAY(5200, 'b', LEAVING); /* on another connection */
     AT_BOUNDARY(5300, 'a', 1);
     AT_BOUNDARY(5300, 'b', 1);
     U(5400);
     story_is("5.000 b LEAVING -> b: goodbye in 8000 ms; a: notice 1; b: notice 1\n"
-             "5.100 b LIVE -> a: notice 1, step 8; b: notice 1, step 8\n"
+             "5.100 b STEP_REPORT -> a: notice 1, step 8; b: notice 1, step 8\n"
              "5.200 b LEAVING -> b: goodbye in 7800 ms\n"
              "5.300 time -> a: stop 1; b: stop 1\n",
              "a node that leaves goes at the boundary");
@@ -149,7 +152,7 @@ static void test_lost(void)
 {
     two(8000);
     J(5000, 'c');
-    LIVE(6100, 'a', 1, 7);
+    STEP_REPORT(6100, 'a', 1, 7);
     story_closed(&s, 6200, 'b');
     U(6400);
     story_is("5.000 c joins -> c: park\n"
@@ -165,17 +168,17 @@ static void test_rebuilt(void)
     s.r->conf.set.boundary_wait_ms = 8000;
     R(5100, 'a', RUNNING);
     R(5110, 'b', STARTING);
-    SAY(5120, 'a', AWARE);
+    SAY(5120, 'a', SUBSCRIBED);
     SAY(5121, 'b', STARTED);
-    SAY(5122, 'b', AWARE);
+    SAY(5122, 'b', SUBSCRIBED);
     SAY(6000, 'b', LEAVING);
-    LIVE(6100, 'a', 1, 7);
-    LIVE(6101, 'b', 1, 7);
+    STEP_REPORT(6100, 'a', 1, 7);
+    STEP_REPORT(6101, 'b', 1, 7);
     U(6200);
     story_is("5.100 a returns -> a: hold\n"
              "5.110 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2\n"
              "6.000 b LEAVING -> b: goodbye in 8000 ms; a: notice 1; b: notice 1\n"
-             "6.101 b LIVE -> a: notice 1, step 8; b: notice 1, step 8\n",
+             "6.101 b STEP_REPORT -> a: notice 1, step 8; b: notice 1, step 8\n",
              "a coordinator that was started again announces changes, too");
     two(8000);
     CRASH(5000, true);
@@ -183,7 +186,7 @@ static void test_rebuilt(void)
     R(5100, 'a', STARTING);
     SAY(5101, 'a', STARTED);
     R(5110, 'b', RUNNING);
-    SAY(5120, 'b', AWARE);
+    SAY(5120, 'b', SUBSCRIBED);
     SAY(6000, 'b', LEAVING);
     story_is("5.100 a returns -> a: hold\n"
              "5.110 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2\n"

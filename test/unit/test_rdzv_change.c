@@ -133,12 +133,12 @@ static void test_fruitless(void)
     story_closed(&s, 5000, 'b');
     SAY(5200, 'a', STOPPED);
     SAY(5201, 'a', STORE_READY);
-    SAY(6000, 'a', NO_KNOCK);
+    SAY(6000, 'a', LEASE_FAILED);
     SAY(6001, 'a', STOPPED);
     story_is("5.100 time -> a: stop 1\n"
              "5.200 a STOPPED -> a: open 2\n"
              "5.201 a STORE_READY -> a: world 2, 0 of 1\n"
-             "6.000 a NO_KNOCK -> a: stop 2\n"
+             "6.000 a LEASE_FAILED -> a: stop 2\n"
              "6.001 a STOPPED -> a: end 75\n",
              "rounds that bring nothing are bounded, even when they cost nothing");
 }
@@ -214,7 +214,7 @@ static const char *parked(char node)
     static char text[MSG_TEXT_MAX + 1];
     struct msg order;
     rdzv_order(s.r, s.node[node - 'a'].member, s.now, &order);
-    snprintf(text, sizeof text, "%s", order.type == MSG_PARK ? order.u.park.text : "not parked");
+    snprintf(text, sizeof text, "%s", order.type == MSG_WAIT ? order.u.wait.text : "not parked");
     return text;
 }
 

@@ -23,14 +23,14 @@ static void begin(unsigned nodes, unsigned min)
 
 static struct msg stand_of(char node, uint64_t serial, const char *steps, int64_t limit)
 {
-    struct msg m = {.type = MSG_CKPT_STAND};
-    m.u.ckpt_stand = (struct msg_ckpt_stand){.number = s.node[node - 'a'].number,
-                                             .coord = s.node[node - 'a'].coord,
-                                             .serial = serial,
-                                             .steps = steps,
-                                             .limit = limit,
-                                             .step = -1,
-                                             .text = "it has ended"};
+    struct msg m = {.type = MSG_EMERGENCY_STATE};
+    m.u.emergency_state = (struct msg_emergency_state){.number = s.node[node - 'a'].number,
+                                                       .coord = s.node[node - 'a'].coord,
+                                                       .serial = serial,
+                                                       .steps = steps,
+                                                       .limit = limit,
+                                                       .step = -1,
+                                                       .text = "it has ended"};
     return m;
 }
 
@@ -45,9 +45,9 @@ static void copied(unsigned ms, char node, uint64_t serial, const char *steps, i
 {
     story_until(&s, ms);
     struct msg m = stand_of(node, serial, steps, step);
-    m.u.ckpt_stand.step = step;
-    m.u.ckpt_stand.copied = true;
-    m.u.ckpt_stand.copies = 1;
+    m.u.emergency_state.step = step;
+    m.u.emergency_state.copied = true;
+    m.u.emergency_state.copies = 1;
     story_tell(&s, node, &m);
 }
 
@@ -55,7 +55,7 @@ static void passes(unsigned ms, char node, uint64_t serial, const char *steps)
 {
     story_until(&s, ms);
     struct msg m = stand_of(node, serial, steps, -1);
-    m.u.ckpt_stand.ends = true;
+    m.u.emergency_state.ends = true;
     story_tell(&s, node, &m);
 }
 
@@ -67,10 +67,10 @@ static void test_one_begins(void)
     FAIL(5002, 'a', 1);
     copied(5010, 'a', 2, "7:h 4:h", 7);
     copied(5020, 'b', 2, "7:h 4:h", 7);
-    story_is("5.000 a CKPT_STAND -> a: world 1, 0 of 2; b: world 1, 1 of 2; b: hold back, up to 7\n"
-             "5.001 b CKPT_STAND -> a: world 1, 0 of 2; a: copy 7, keep 4; b: world 1, 1 of 2; b: copy 7, keep 4\n"
+    story_is("5.000 a EMERGENCY_STATE -> a: world 1, 0 of 2; b: world 1, 1 of 2; b: hold back, up to 7\n"
+             "5.001 b EMERGENCY_STATE -> a: world 1, 0 of 2; a: copy 7, keep 4; b: world 1, 1 of 2; b: copy 7, keep 4\n"
              "5.002 a WORKER_FAILED -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n"
-             "5.020 b CKPT_STAND -> a: stop 1; a: let go 1; b: stop 1; b: let go 1\n",
+             "5.020 b EMERGENCY_STATE -> a: stop 1; a: let go 1; b: stop 1; b: let go 1\n",
              "the first one that holds its workers back begins it, before its failure is told");
 }
 
@@ -83,9 +83,9 @@ static void test_later_step(void)
     stands(5003, 'b', 2, "7:m 6:c 4:h", 7);
     stands(5100, 'b', 3, "7:c 4:h", 7);
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
-             "5.002 b CKPT_STAND -> b: stop 1; b: hold back, up to 7\n"
-             "5.100 b CKPT_STAND -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n",
+             "5.001 a EMERGENCY_STATE -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
+             "5.002 b EMERGENCY_STATE -> b: stop 1; b: hold back, up to 7\n"
+             "5.100 b EMERGENCY_STATE -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n",
              "whose workers are behind may begin the step that others are in, and that is waited for");
 }
 
@@ -98,9 +98,9 @@ static void test_fails(void)
     copied(5010, 'a', 2, "7:h 4:h", 7);
     copied(5020, 'b', 2, "7:n 4:h", 7);
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
-             "5.002 b CKPT_STAND -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n"
-             "5.020 b CKPT_STAND -> a: stop 1; a: let go 1; b: stop 1; b: let go 1\n",
+             "5.001 a EMERGENCY_STATE -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
+             "5.002 b EMERGENCY_STATE -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n"
+             "5.020 b EMERGENCY_STATE -> a: stop 1; a: let go 1; b: stop 1; b: let go 1\n",
              "it cannot be copied: what all hold counts");
 }
 
@@ -113,10 +113,11 @@ static void test_silent(void)
     U(14990);
     story_until(&s, 15100);
     U(59000);
-    story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1; c: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; b: stop 1; b: hold back, up to 7; c: stop 1; c: hold back, up to 7\n"
-             "15.001 time -> a: stop 1; a: let go 1; b: stop 1; b: let go 1; c: stop 1\n",
-             "who does not speak within ten seconds has nothing; and nobody is held back, or lost, for longer");
+    story_is(
+        "5.000 a WORKER_FAILED -> a: stop 1; b: stop 1; c: stop 1\n"
+        "5.001 a EMERGENCY_STATE -> a: stop 1; b: stop 1; b: hold back, up to 7; c: stop 1; c: hold back, up to 7\n"
+        "15.001 time -> a: stop 1; a: let go 1; b: stop 1; b: let go 1; c: stop 1\n",
+        "who does not speak within ten seconds has nothing; and nobody is held back, or lost, for longer");
 }
 
 static void test_out_of_time(void)
@@ -127,8 +128,8 @@ static void test_out_of_time(void)
     stands(5002, 'b', 1, "7:c 4:h", 7);
     U(26000);
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
-             "5.002 b CKPT_STAND -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n"
+             "5.001 a EMERGENCY_STATE -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
+             "5.002 b EMERGENCY_STATE -> a: stop 1; a: copy 7, keep 4; b: stop 1; b: copy 7, keep 4\n"
              "25.001 time -> a: stop 1; a: let go 1; b: stop 1; b: let go 1\n",
              "copies end in time, or not at all");
 }
@@ -158,7 +159,7 @@ static void test_nothing(void)
     FAIL(5001, 'a', 1);
     stands(5002, 'b', 1, "7:c 4:h", 7);
     story_is("5.001 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.002 b CKPT_STAND -> a: stop 1; b: stop 1; b: let go 1\n",
+             "5.002 b EMERGENCY_STATE -> a: stop 1; b: stop 1; b: let go 1\n",
              "all workers of a node are dead: nobody waits for anything");
 }
 
@@ -170,7 +171,7 @@ static void test_lost(void)
     story_closed(&s, 5002, 'b');
     U(5200);
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
+             "5.001 a EMERGENCY_STATE -> a: stop 1; b: stop 1; b: hold back, up to 7\n"
              "5.102 time -> a: stop 1; a: let go 1\n",
              "a node is lost, which may come back with an older step: that is not given away");
 }
@@ -188,7 +189,7 @@ static void test_stray(void)
              "5.200 a STOPPED -> a: open 2\n"
              "5.201 a STORE_READY -> a: world 2, 0 of 1\n"
              "5.300 b returns -> b: stop 1\n"
-             "5.301 b CKPT_STAND -> b: stop 1; b: let go 1\n",
+             "5.301 b EMERGENCY_STATE -> b: stop 1; b: let go 1\n",
              "a node that was lost does not wait for anybody");
 }
 
@@ -200,10 +201,11 @@ static void test_restarted(void)
     stands(5200, 'a', 1, "7:c 4:h", 7);
     R(5300, 'b', RUNNING);
     stands(5400, 'b', 1, "7:c 4:h", 7);
-    story_is("5.100 a returns -> a: hold\n"
-             "5.300 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2; b: hold back, up to 7\n"
-             "5.400 b CKPT_STAND -> a: world 1, 0 of 2; a: copy 7, keep 4; b: world 1, 1 of 2; b: copy 7, keep 4\n",
-             "a coordinator that was restarted hears of it, and goes on when it knows the round");
+    story_is(
+        "5.100 a returns -> a: hold\n"
+        "5.300 b returns -> a: world 1, 0 of 2; b: world 1, 1 of 2; b: hold back, up to 7\n"
+        "5.400 b EMERGENCY_STATE -> a: world 1, 0 of 2; a: copy 7, keep 4; b: world 1, 1 of 2; b: copy 7, keep 4\n",
+        "a coordinator that was restarted hears of it, and goes on when it knows the round");
 }
 
 /* The job ends, and with it all that is in memory. */
@@ -214,7 +216,7 @@ static void test_no_use(void)
     FAIL(5000, 'a', 1);
     stands(5001, 'a', 1, "7:c 4:h", 7);
     story_is("5.000 a WORKER_FAILED -> a: stop 1; b: stop 1\n"
-             "5.001 a CKPT_STAND -> a: stop 1; a: let go 1; b: stop 1\n",
+             "5.001 a EMERGENCY_STATE -> a: stop 1; a: let go 1; b: stop 1\n",
              "what nobody could go back to is not captured");
 }
 

@@ -228,7 +228,7 @@ static const char *line_of(char node)
     static char text[512];
     struct msg m;
     rdzv_order(s.r, s.node[node - 'a'].member, s.now, &m);
-    snprintf(text, sizeof text, "%s", m.type == MSG_PARK ? m.u.park.text : "no PARK");
+    snprintf(text, sizeof text, "%s", m.type == MSG_WAIT ? m.u.wait.text : "no WAIT");
     return text;
 }
 

@@ -396,17 +396,17 @@ static void test_back_off_other(void)
 static void test_no_knock(void)
 {
     trio(&s);
-    SAY(5000, 'c', NO_KNOCK);
+    SAY(5000, 'c', LEASE_FAILED);
     ALL(5010, "abc", STOPPED);
     SAY(5020, 'a', STORE_READY);
-    story_is("5.000 c NO_KNOCK -> a: stop 1; b: stop 1; c: stop 1\n"
+    story_is("5.000 c LEASE_FAILED -> a: stop 1; b: stop 1; c: stop 1\n"
              "5.010 c STOPPED -> a: open 2\n"
              "5.020 a STORE_READY -> a: world 2, 0 of 2; b: world 2, 1 of 2; c: park\n",
              "a node that cannot reach the store is left out, if there are enough others");
     pair(&s, 2, 2);
     CRASH(5000, true);
     R(5100, 'b', STARTING);
-    SAY(5200, 'b', NO_KNOCK);
+    SAY(5200, 'b', LEASE_FAILED);
     R(5300, 'a', RUNNING);
     story_is("5.100 b returns -> b: hold\n"
              "5.300 a returns -> a: stop 1; b: stop 1\n",

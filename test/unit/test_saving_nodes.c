@@ -43,22 +43,22 @@ static void test_layouts(void)
     begin(CKPT_COMMIT_SHARED, 2);
     declares(0);
     declares(1);
-    struct msg m = {.type = MSG_CKPT_HELD,
-                    .u.ckpt_held = {.number = ROUND,
-                                    .coord = COORD,
-                                    .list = 1,
-                                    .parts = 2,
-                                    .layout = "other",
-                                    .steps = "12:0-1",
-                                    .least = 12,
-                                    .wishes = "12",
-                                    .done = -1,
-                                    .text = ""}};
+    struct msg m = {.type = MSG_CKPT_STATE,
+                    .u.ckpt_state = {.number = ROUND,
+                                     .coord = COORD,
+                                     .list = 1,
+                                     .parts = 2,
+                                     .layout = "other",
+                                     .steps = "12:0-1",
+                                     .least = 12,
+                                     .wishes = "12",
+                                     .done = -1,
+                                     .text = ""}};
     says(0, .steps = "12:0-1", .least = 12);
     ckpt_commit_take(s, 1, 1, &m, now);
     step_on();
     has(last()->text, "a has declared layout world, b layout other", "two layouts");
-    m.u.ckpt_held.layout = "all";
+    m.u.ckpt_state.layout = "all";
     for (unsigned turn = 0; turn < 2; turn++) {
         begin(CKPT_COMMIT_SHARED, 2);
         declares(0);
