@@ -565,6 +565,30 @@ class Named(Wrapped):
         self.optimizer.load_state_dict({"state": {k: v["all"] for k, v in state["by_name"].items()}, "param_groups": groups})
 
 
+class Keyword(Wrapped):
+    """It calls what it wraps as torch.distributed.checkpoint does."""
+
+    def load_state_dict(self, state):
+        self.optimizer.load_state_dict(state_dict=state)
+
+
+class Copying(Wrapped):
+    """It takes all attributes of what it wraps, as Lightning Fabric's optimizers do."""
+
+    def load_state_dict(self, state):
+        self.optimizer.load_state_dict(state)
+        self.__dict__.update(self.optimizer.__dict__)
+
+
+class HookedInside(Wrapped):
+    """A hook that does nothing is called after each load of what it wraps."""
+
+    def __init__(self, optim):
+        super().__init__(optim)
+        if hasattr(optim, "register_load_state_dict_post_hook"):
+            optim.register_load_state_dict_post_hook(lambda optim: None)
+
+
 class Zero1(Wrapped):
     """One of two ranks, of which each has the moments of one parameter: what it gives is gathered of both."""
 
@@ -628,9 +652,13 @@ def put_into(saved, fresh):
 
 def float32_state_of_an_optimizer_that_is_wrapped():
     """torch casts it to the parameter's type."""
-    for kind in (Wrapped, Outer, Popper, Taker, Named):
+    for kind in (Wrapped, Outer, Popper, Taker, Named, Keyword, Copying, HookedInside):
         a, b = with_masters(1.0), with_masters(2.0)
-        put_into(kind(a), kind(b))
+        hooks = len(getattr(b, "_optimizer_load_state_dict_pre_hooks", ()))
+        wrapper = kind(b)
+        put_into(kind(a), wrapper)
+        assert "load_state_dict" not in {**vars(b), **vars(wrapper)}, kind
+        assert len(getattr(b, "_optimizer_load_state_dict_pre_hooks", ())) == hooks, kind
         assert masters(b).dtype == torch.float32 and masters(b).tolist() == [1 + 2**-20] * 3, (kind, masters(b))
     optims = [with_masters(float(n)) for n in range(4)]
     put_into(Two(*optims[:2]), Two(*optims[2:]))
@@ -883,7 +911,7 @@ class Marked2(dict):
 def main():
     bad = 0
     for name, test in list(globals().items()):
-        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Popper", "Wide", "Two", "with_masters", "masters", "put_into", "Taker", "Named", "Zero1", "Raised", "raises_at"):
+        if callable(test) and getattr(test, "__module__", "") == __name__ and name not in ("main", "back", "told", "misfit", "Marked", "Marked2", "Holder", "Hooked", "Brittle", "Wrapped", "Outer", "Popper", "Wide", "Two", "with_masters", "masters", "put_into", "Taker", "Named", "Keyword", "Copying", "HookedInside", "Zero1", "Raised", "raises_at"):
             try:
                 test()
             except Exception:

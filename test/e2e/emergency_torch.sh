@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/e2e.sh"
 train() { # NAME [SCRIPT]
     D=$T/$1; mkdir "$D"
-    ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/${2:-words_torch.py}" "$D" "${1#fsdp2_}"
+    ENV="PYTHON_EXEC=$PY OMP_NUM_THREADS=1" run --standalone --nproc-per-node=2 --max-restarts=1 --restart-policy=always --ckpt-mem=64M "$HERE/${2:-emergency_torch.py}" "$D" "${1#fsdp2_}"
 }
 result_of() { sed -n 's/^result //p' "$D/log.$1"; }
 went_back() { cat "$D/log.0" "$D/log.1" | grep -v result | tr '\n' ' '; }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import special
@@ -227,26 +226,22 @@ def _load_wrapped(target: Any, state: Any) -> None:
     is noted, however the object arranges it.  One that keeps its moments in a narrow type and gives them in a wide one goes on
     so; that shows in what it gives then.  It is asked for what it is, not for what was cast: on all ranks, or on none."""
     th = torch()
-    inner = [v for v in getattr(target, "__dict__", {}).values() if isinstance(v, th.optim.Optimizer) and special.loads_as_torch(v)
-             and "load_state_dict" not in vars(v)] if th else []
+    kind = th.optim.Optimizer if th else None
+    inner = [v for v in getattr(target, "__dict__", {}).values() if isinstance(v, kind) and type(v).load_state_dict is kind.load_state_dict
+             and "load_state_dict" not in vars(v)] if kind else []
     if not inner:
         target.load_state_dict(state)
         return
     dtypes = dict(_dtypes(state))  # it may be taken apart
     loaded: List[_Loaded] = []
-
-    def load(optim: Any, given: Any, *args: Any, **more: Any) -> Any:
-        if isinstance(given, dict) and {"state", "param_groups"} <= given.keys():
-            loaded.append(_Loaded(optim, _levels(given["state"]), [i for g in given["param_groups"] for i in g["params"]]))
-        return type(optim).load_state_dict(optim, given, *args, **more)
-
+    undo: List[Callable[[], None]] = []
     try:
         for optim in inner:
-            vars(optim)["load_state_dict"] = functools.partial(load, optim)
+            undo.append(_note_loads(target, optim, loaded))
         target.load_state_dict(state)
     finally:
-        for optim in inner:
-            vars(optim).pop("load_state_dict", None)
+        for forget in undo:
+            forget()
     try:
         now = dict(_dtypes(special.state_of(target)))
     except Exception as e:  # a snapshot will say so
@@ -256,6 +251,30 @@ def _load_wrapped(target: Any, state: Any) -> None:
         for one in loaded:
             for param, values in zip((p for g in one.optim.param_groups for p in g["params"]), map(one.state.get, one.ids)):
                 _cast_back(one.optim.state.get(param), values, param.dtype)
+
+
+def _note_loads(target: Any, optim: Any, loaded: List[_Loaded]) -> Callable[[], None]:
+    """Adds to loaded what load_state_dict() of torch's optimizer is given from now on, until what is returned is called."""
+
+    def note(optim: Any, state_dict: Any) -> None:
+        if isinstance(state_dict, dict) and {"state", "param_groups"} <= state_dict.keys():
+            loaded.append(_Loaded(optim, _levels(state_dict["state"]), [i for g in state_dict["param_groups"] for i in g["params"]]))
+
+    if hasattr(optim, "register_load_state_dict_pre_hook"):
+        hook = optim.register_load_state_dict_pre_hook(note)
+        return lambda: hook.remove()
+
+    def load(state_dict: Any) -> Any:  # torch before 2.1
+        note(optim, state_dict)
+        return type(optim).load_state_dict(optim, state_dict)
+
+    def forget() -> None:
+        for one in (optim, target):  # some wrappers take all attributes of what they wrap
+            if vars(one).get("load_state_dict") is load:
+                del vars(one)["load_state_dict"]
+
+    vars(optim)["load_state_dict"] = load
+    return forget
 
 
 def _cast_back(live: Any, saved: Any, dtype: Any) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import signal
 import sys
 from typing import Any, Iterator, Optional, Set
+
+import _signal  # whose getsignal() makes no Enum of what it finds: that is slow
 
 
 def raise_of_handler(e: BaseException) -> None:
@@ -54,7 +55,7 @@ def _is_of_handler(frame: Any) -> bool:
     given = [values.get(name) for name in names] + list(more if type(more) is tuple else ())
     if frame.f_back is not None and any(value is frame.f_back for value in given):
         return True
-    return any(_code_of(signal.getsignal(number)) is frame.f_code for number in signal.valid_signals())
+    return any(_code_of(handler) is frame.f_code for handler in map(_signal.getsignal, range(1, _signal.NSIG)) if callable(handler))
 
 
 def _code_of(handler: Any) -> Any:
