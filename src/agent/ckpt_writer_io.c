@@ -1,4 +1,4 @@
-/* This node's share of checkpoints that several nodes write (coord/ckpt_commit.h): what it holds is told to the
+/* This node's share of checkpoints that several nodes write (coord/ckpt_commit.h): it reports what it holds to the
  * coordinator, and what that orders is done by the thread of snapshot/disk.h.  The order itself is the membership's
  * (member/member.h); here are the bytes. */
 #include <assert.h>

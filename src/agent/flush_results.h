@@ -1,6 +1,6 @@
-/* What has become of the last steps that were to be on disk.  It is told to the workers that are there (EVENT), and
- * they may be killed before they ask; so those that are started after them are told once more.  The list is pure;
- * flush_results_io.c tells it. */
+/* What has become of the last steps that were to be on disk.  Workers are sent it at once (EVENT), and may be
+ * killed before they ask; so those that are started after them are sent it once more.  The list is pure;
+ * flush_results_io.c sends it. */
 #ifndef AGENT_FLUSH_RESULTS_H
 #define AGENT_FLUSH_RESULTS_H
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Did the exception that a worker has printed end it?  Its source is read in a pool of its own: where a file system
- * stands still, the error files and logs of the others must not wait behind the sources that it holds. */
+ * does not respond, the error files and logs of the others must not wait for the sources that lie there. */
 #include <string.h>
 #include <unistd.h>
 

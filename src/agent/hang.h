@@ -1,4 +1,4 @@
-/* Does the work of this node stand still?  Every worker that runs has printed nothing
+/* Is the work of this node stuck?  Every worker that runs has printed nothing
  * and used no processor time to speak of for the whole time-out.  A worker that spins uses time and is not caught.
  *
  * Pure: the shell takes samples, hang_samples_due() says when, and each is judged when it is complete.  Where nobody
